@@ -1,0 +1,39 @@
+"""Trains a graph recommender block by block.
+
+  python experiments/run_incremental.py --dataset=taobao14 --kd=sgct --sane
+"""
+import pathlib
+
+from absl import flags
+from ml_collections import config_flags
+
+from graphsane_tf import cli
+from graphsane_tf.data import describe, flags as data_flags, prepare
+from graphsane_tf.errors import UserError
+
+_CONFIG = config_flags.DEFINE_config_file(
+    'config', str(pathlib.Path(__file__).resolve().parents[1] / 'configs' / 'default.py'),
+    'Configuration file; --config.field=value changes a field.', lock_config=True)
+_WORKDIR = flags.DEFINE_string('workdir', None, 'Folder of the run (default: below runs/).')
+_OVERWRITE = flags.DEFINE_bool('overwrite', False, 'Start anew if the folder holds a run.')
+_BLOCK = flags.DEFINE_string('block', 'all', 'all, or the number of one block to train.')
+
+
+def main():
+  from graphsane_tf.training import incremental, workdir  # pylint: disable=g-import-not-at-top
+  if _BLOCK.value != 'all' and not _BLOCK.value.isdigit():
+    raise UserError(f'--block={_BLOCK.value} is neither all nor a number.')
+  config = cli.apply_method_flags(_CONFIG.value)
+  data = data_flags.from_flags()
+  interactions = prepare.load(**data)
+  print(describe.describe(interactions, data['name']), flush=True)
+  incremental.run(
+      config, interactions, _WORKDIR.value, choices=workdir.data_choices(data),
+      blocks=None if _BLOCK.value == 'all' else [int(_BLOCK.value)], overwrite=_OVERWRITE.value,
+      log=lambda line: print(line, flush=True))
+
+
+if __name__ == '__main__':
+  data_flags.define()
+  cli.define_method_flags()
+  cli.run(main)

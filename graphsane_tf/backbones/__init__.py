@@ -1,0 +1,7 @@
+"""Graph models by name."""
+from graphsane_tf.backbones.base import Backbone, Encoding
+from graphsane_tf.backbones.mgccf import MGCCF
+
+REGISTRY = {
+    'mgccf': MGCCF,
+}

@@ -1,0 +1,157 @@
+"""What a backbone is: node numbers in, representations out."""
+import abc
+import dataclasses
+from typing import Dict, List, Optional, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from graphsane_tf.graph import views
+from graphsane_tf.random import Seeds, host_generator
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoding:
+  """Representations of some users and items, layer by layer.
+
+  Attributes:
+    user: one [n, d_l] tensor a layer; the first is the embedding, the last the final representation.
+    item: one [m, d_l] tensor a layer.
+  """
+  user: List[tf.Tensor]
+  item: List[tf.Tensor]
+
+
+def glorot(rng: np.random.Generator, rows: int, columns: int, fan: Optional[int] = None):
+  """[rows, columns] float32 Glorot-uniform values; `fan` replaces `rows` in the limit."""
+  limit = np.sqrt(6. / ((fan or rows) + columns))
+  return rng.uniform(-limit, limit, (rows, columns)).astype(np.float32)
+
+
+class Backbone(tf.keras.Model, abc.ABC):
+  """A graph model with one trainable row for each user and item.
+
+  To add one: subclass, create weights with `self.weight`, implement `encode` against the `View` it is
+  given, and add a line to the registry in `graphsane_tf/backbones/__init__.py`. Scores are dot products
+  of final representations; losses, samplers and distillers never know which backbone they work with.
+  """
+
+  # Whether the graph must have the nearest-neighbour relations 'uu' and 'ii'.
+  uses_knn = False
+
+  def __init__(self, num_users: int, num_items: int, config, seed: Tuple[int, ...]):
+    """Makes the tables.
+
+    Args:
+      num_users: rows of the user table.
+      num_items: rows of the item table.
+      config: `config.model`.
+      seed: counter of the weights' random start.
+    """
+    super().__init__()
+    self.config = config
+    self.num_users = num_users
+    self.num_items = num_items
+    self._seed = seed
+    self.user_table = self.matrix('user_table', num_users, config.embedding_dim)
+    self.item_table = self.matrix('item_table', num_items, config.embedding_dim)
+
+  def matrix(self, name: str, rows: int, columns: int) -> tf.Variable:
+    """A Glorot-uniform [rows, columns] weight whose start depends on its name and the seed only."""
+    return tf.Variable(glorot(host_generator(*self._seed, name=name), rows, columns), name=name)
+
+  @property
+  @abc.abstractmethod
+  def num_layers(self) -> int:
+    """Length of the lists that `encode` returns."""
+
+  @property
+  @abc.abstractmethod
+  def representation_dim(self) -> int:
+    """Size D of the final representations."""
+
+  @abc.abstractmethod
+  def encode(self, view: views.View, users: Optional[tf.Tensor], items: Optional[tf.Tensor],
+             seeds: Seeds, training: bool) -> Encoding:
+    """Representations of the given nodes.
+
+    Args:
+      view: the graph; a whole view comes with users = items = None (all nodes in order), a sampled
+        view with the distinct nodes to compute.
+      users: [n] int32 or None.
+      items: [m] int32 or None.
+      seeds: for dropout.
+      training: whether dropout is on.
+    """
+
+  def partners(self, view: views.View, users: tf.Tensor, items: tf.Tensor, seeds: Seeds):
+    """Nodes that `regularisers` wants encoded besides the batch: (users [B], items [B]) or None."""
+    del view, users, items, seeds
+    return None
+
+  def regularisers(self, users: 'PartnerRows', items: 'PartnerRows') -> Dict[str, tf.Tensor]:
+    """Named, weighted sums over the batch for the partners asked for."""
+    del users, items
+    return {}
+
+  def representer(self, graph: views.Graph):
+    """A function that gives the current final representations of all users and items.
+
+    They are deterministic: all neighbours, no dropout.
+    """
+    @tf.function(input_signature=[])
+    def represent():
+      encoding = self.encode(graph.whole(), None, None, Seeds(tf.constant([0, 0])), training=False)
+      return encoding.user[-1], encoding.item[-1]
+    return represent
+
+  def layers_of_all(self, graph: views.Graph) -> Encoding:
+    """Every layer of all users and items, deterministic."""
+    @tf.function
+    def encode():
+      encoding = self.encode(graph.whole(), None, None, Seeds(tf.constant([0, 0])), training=False)
+      return encoding.user, encoding.item
+    return Encoding(*encode())
+
+  def grow_from(self, old: 'Backbone', graph: views.Graph) -> None:
+    """Takes over a smaller model: its weights, and its rows as the first rows of the tables.
+
+    The rows of new nodes keep their random start or, with `new_rows = 'neighbours'`, become the mean
+    of their old neighbours' rows in the training graph where they have any.
+    """
+    for name, variable in self.named_variables().items():
+      source = old.named_variables()[name]
+      if variable.shape == source.shape:
+        variable.assign(source)
+    sides = ((self.user_table, old.user_table, old.item_table, 'ui'),
+             (self.item_table, old.item_table, old.user_table, 'iu'))
+    for table, source, others, relation in sides:
+      rows = table.numpy()
+      count = source.shape[0]
+      rows[:count] = source.numpy()
+      if self.config.new_rows == 'neighbours':
+        edges = graph.relations[relation].table
+        new = edges.select(np.arange(count, len(rows)))
+        known = new.matrix()[:, :others.shape[0]]
+        number = np.asarray(known.sum(axis=1)).ravel()
+        mean = (known @ others.numpy()) / np.maximum(number, 1.)[:, None]
+        rows[count:][number > 0] = mean[number > 0]
+      table.assign(rows)
+
+  def named_variables(self) -> Dict[str, tf.Variable]:
+    """Trainable variables by their short names, in a fixed order."""
+    return {v.name.split(':')[0].split('/')[-1]: v for v in self.trainable_variables}
+
+
+@dataclasses.dataclass(frozen=True)
+class PartnerRows:
+  """A batch's nodes beside their partners.
+
+  Attributes:
+    embedding: [B, d] embeddings of the nodes, and of their partners.
+    final: [B, D] final representations of the nodes, and of their partners.
+    present: [B] 1 where the node has a partner.
+  """
+  embedding: Tuple[tf.Tensor, tf.Tensor]
+  final: Tuple[tf.Tensor, tf.Tensor]
+  present: tf.Tensor

@@ -1,0 +1,85 @@
+"""What every command-line tool shares: flags to configuration, and errors people can read."""
+import sys
+from typing import Callable, List
+
+from absl import app
+from absl import flags
+from absl import logging
+
+from graphsane_tf.errors import UserError
+
+# Short flags and the configuration fields they set.
+_CHOICES = {'backbone': 'backbone', 'kd': 'kd', 'replay': 'replay', 'sampler': 'sampler',
+            'clusters': 'clusters'}
+_NUMBERS = {'seed': 'seed', 'base_epochs': 'train.base_epochs', 'epochs': 'train.epochs',
+            'batch_size': 'train.batch_size', 'embedding_dim': 'model.embedding_dim'}
+
+
+def fail(message: str) -> None:
+  """Prints one sentence and ends the program with code 2."""
+  print(f'error: {message}', file=sys.stderr, flush=True)
+  sys.exit(2)
+
+
+def run(main: Callable[[], None]) -> None:
+  """Parses flags and calls `main`; mistakes of the user become one sentence and exit code 2."""
+
+  def parse(argv: List[str]) -> List[str]:
+    try:
+      rest = flags.FLAGS(argv)
+    except (flags.Error, KeyError, AttributeError, TypeError, ValueError, OSError) as error:
+      fail(' '.join(str(error).split()))
+    if len(rest) > 1:
+      fail(f'{rest[1]!r} is not a flag; flags begin with two dashes, and --help lists them.')
+    return rest
+
+  def guarded(_):
+    try:
+      main()
+    except UserError as error:
+      fail(str(error))
+    except KeyboardInterrupt:
+      print('\nstopped; the same command goes on from the last finished epoch.', file=sys.stderr)
+      sys.exit(130)
+
+  logging.set_verbosity(logging.WARNING)
+  app.run(guarded, flags_parser=parse)
+
+
+def define_method_flags() -> None:
+  """Defines the flags that choose methods and their most changed settings."""
+  # Registries import TensorFlow, which a tool that only reads data does not need.
+  from graphsane_tf import backbones, clustering, config, distillation, negatives, replay  # pylint: disable=g-import-not-at-top
+  registries = {'backbone': backbones, 'kd': distillation, 'replay': replay, 'sampler': negatives,
+                'clusters': clustering}
+  plain = config.default_config()
+  for name, module in registries.items():
+    flags.DEFINE_enum(name, None, list(module.REGISTRY), f'(default: {plain[name]})')
+  flags.DEFINE_enum('sane_variant', None, list(config.SANE_VARIANTS),
+                    f'Rank band of the reservoir (default: {plain.sane_variant}).')
+  flags.DEFINE_bool('sane', False, 'Short for --sampler=sane.')
+  for name, field in _NUMBERS.items():
+    flags.DEFINE_integer(name, None, f'Sets config.{field}.', lower_bound=0 if name == 'seed' else 1)
+  flags.DEFINE_float('learning_rate', None, 'Of incremental blocks; sets '
+                     'config.train.learning_rate.', lower_bound=0.)
+  flags.DEFINE_string('base_from', None, 'Another run whose base block is taken over.')
+
+
+def apply_method_flags(config, log: Callable[[str], None] = print):
+  """Puts the method flags that were given into `config` and returns it."""
+  from graphsane_tf import negatives  # pylint: disable=g-import-not-at-top
+  values = flags.FLAGS
+  if values.sane:
+    if values.sampler not in (None, 'sane'):
+      raise UserError(f'--sane and --sampler={values.sampler} name different samplers: give one.')
+    config.sampler = 'sane'
+  fields = {**_CHOICES, **_NUMBERS, 'sane_variant': 'sane_variant',
+            'learning_rate': 'train.learning_rate', 'base_from': 'base_from'}
+  for name, field in fields.items():
+    if values[name].value is not None:
+      config.update_from_flattened_dict({field: values[name].value})
+  used = negatives.REGISTRY[config.sampler].flags
+  for name in ('clusters', 'sane_variant'):
+    if values[name].value is not None and name not in used:
+      log(f'note: --{name} has no effect with --sampler={config.sampler}.')
+  return config

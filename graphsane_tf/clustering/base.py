@@ -1,0 +1,37 @@
+"""What item clusters are."""
+import abc
+from typing import Dict
+
+import numpy as np
+import sklearn.cluster
+import tensorflow as tf
+
+
+class ItemClusters(tf.Module, abc.ABC):
+  """Assigns each item to one of `num_clusters` (pseudo-)categories.
+
+  To add one: subclass, implement `assign`, add a line to the registry in
+  `graphsane_tf/clustering/__init__.py`. Variables are saved (and, if trainable, trained) with the model.
+  """
+
+  def __init__(self, config, context, seed):
+    """Prepares for a block: the whole configuration, its `BlockContext`, (seed, block)."""
+    super().__init__()
+    self.config = config
+    self.context = context
+    self.seed = seed
+    self.num_clusters = min(config.clustering.num_clusters, context.num_items)
+
+  @abc.abstractmethod
+  def assign(self, item_vectors: tf.Tensor, epoch: int) -> tf.Tensor:
+    """[num_items] int32 clusters, from the items' final representations [num_items, D]."""
+
+  def losses(self, batch) -> Dict[str, tf.Tensor]:
+    """Named, weighted losses of a `Batch`."""
+    del batch
+    return {}
+
+  def kmeans(self, vectors: np.ndarray, epoch: int) -> sklearn.cluster.KMeans:
+    """K-means of [n, D] vectors, seeded by the place in the run."""
+    seed = int(np.random.default_rng([*self.seed, epoch]).integers(2**31 - 1))
+    return sklearn.cluster.KMeans(self.num_clusters, n_init=1, random_state=seed).fit(vectors)

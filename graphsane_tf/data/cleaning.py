@@ -1,0 +1,168 @@
+"""From raw tables to `Interactions`: filter, de-duplicate, k-core, sort, renumber."""
+import dataclasses
+import hashlib
+import json
+from typing import Dict, Iterable, Iterator, List, Tuple, Union
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.data.recipes import Recipe
+from graphsane_tf.errors import UserError
+
+_BATCH_ROWS = 1 << 21
+
+
+def fingerprint(interactions: Interactions) -> str:
+  """A hex digest of everything in the table but its name."""
+  digest = hashlib.sha256()
+  for array in (interactions.user, interactions.item, interactions.time,
+                interactions.item_category):
+    if array is not None:
+      digest.update(str((array.dtype.str, array.shape)).encode('utf-8'))
+      digest.update(np.ascontiguousarray(array).data)
+  for names in (interactions.user_ids, interactions.item_ids, interactions.category_names):
+    names = None if names is None else [str(name) for name in names]
+    digest.update(json.dumps(names).encode('utf-8'))
+  return digest.hexdigest()
+
+
+def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+  """Joins small tables, so that many small files do not become many small dictionaries."""
+  held: List[pa.Table] = []
+  for table in tables:
+    held.append(table)
+    if sum(map(len, held)) >= _BATCH_ROWS:
+      yield pa.concat_tables(held)
+      held = []
+  if held:
+    yield pa.concat_tables(held)
+
+
+def _codes(chunks: List[pa.DictionaryArray]) -> Tuple[np.ndarray, pa.Array]:
+  """Joins dictionary-encoded chunks into int32 codes and one dictionary."""
+  joined = pa.chunked_array(chunks).unify_dictionaries()
+  chunks.clear()
+  return (np.concatenate([chunk.indices.to_numpy() for chunk in joined.chunks]),
+          joined.chunk(0).dictionary)
+
+
+def _collect(tables, recipe: Recipe, name: str):
+  """Reads the tables one by one, keeping only codes.
+
+  Returns:
+    The columns (user, item, time and perhaps category; the ids as int32 codes), the dictionaries
+    of the codes, and the newest time of the raw log.
+  """
+  encoded: Dict[str, List] = {}
+  times, newest, raw_rows = [], None, 0
+  for table in _batches(tables):
+    if not len(table):
+      continue
+    raw_rows += len(table)
+    latest = pc.max(table['timestamp']).as_py()
+    newest = latest if newest is None else max(newest, latest)
+    if recipe.min_rating is not None:
+      if 'rating' not in table.column_names:
+        raise UserError(f'min_rating is {recipe.min_rating:g} but {name} has no ratings; leave '
+                        'min_rating out or name the column with --rating_column.')
+      table = table.filter(pc.greater_equal(table['rating'], recipe.min_rating))
+    times.append(table['timestamp'].to_numpy())
+    for key in ('user', 'item', 'category'):
+      if key in table.column_names:
+        encoded.setdefault(key, []).append(table[key].combine_chunks().dictionary_encode())
+  if not raw_rows:
+    raise UserError(f'{name} has no rows; check the source file.')
+  columns = {'time': np.concatenate(times)}
+  times.clear()
+  if not len(columns['time']):
+    raise UserError(f'min_rating={recipe.min_rating:g} left no rows of {name} (it has '
+                    f'{raw_rows:,}); choose a lower --min_rating.')
+  values = {}
+  for key, chunks in encoded.items():
+    columns[key], values[key] = _codes(chunks)
+  return columns, values, newest
+
+
+def _select(columns: Dict[str, np.ndarray], rows: np.ndarray) -> None:
+  """Keeps `rows` (a mask or an order) of every column, one at a time to spare memory."""
+  for key in columns:
+    columns[key] = columns[key][rows]
+
+
+def _core(columns: Dict[str, np.ndarray], recipe: Recipe, name: str) -> None:
+  """Drops rare users, then rare items, until every one left has enough rows."""
+  smallest = {'user': recipe.min_user_interactions, 'item': recipe.min_item_interactions}
+  settled = False
+  while not settled:
+    settled = True
+    for key, minimum in smallest.items():
+      counts = np.bincount(columns[key])
+      keep = (counts >= minimum)[columns[key]]
+      if not keep.all():
+        _select(columns, keep)
+        settled = False
+    if not len(columns['time']):
+      raise UserError(f'min_user_interactions={smallest["user"]} and min_item_interactions='
+                      f'{smallest["item"]} together left no rows of {name}; lower them.')
+
+
+def _renumber(codes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+  """Numbers codes by first appearance; returns int32 numbers and the code of each number."""
+  numbers, codes = pd.factorize(codes)
+  return numbers.astype(np.int32), codes
+
+
+def _strings(values: pa.Array, codes: np.ndarray) -> np.ndarray:
+  return values.take(pa.array(codes)).cast(pa.string()).to_numpy(zero_copy_only=False)
+
+
+def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str) -> Interactions:
+  """Applies a recipe to a raw log.
+
+  Args:
+    tables: a table or several, with columns user, item (text or whole numbers), timestamp (int64
+      seconds) and perhaps rating and category. A row without a rating fails any `min_rating`.
+    recipe: the filters.
+    name: the data set's name.
+
+  Returns:
+    The table in time order, ties in file order, ids numbered by first appearance.
+
+  Raises:
+    UserError: a filter left nothing.
+  """
+  columns, values, newest = _collect([tables] if isinstance(tables, pa.Table) else tables,
+                                     recipe, name)
+  if recipe.last_years is not None:
+    since = pd.Timestamp(newest, unit='s') - pd.DateOffset(years=recipe.last_years)
+    _select(columns, columns['time'] >= int(since.timestamp()))
+    if not len(columns['time']):
+      raise UserError(f'last_years={recipe.last_years} left no rows of {name}.')
+  if (columns['time'][1:] < columns['time'][:-1]).any():
+    _select(columns, np.argsort(columns['time'], kind='stable'))
+  pairs = columns['user'].astype(np.int64) * len(values['item']) + columns['item']
+  repeated = pd.Index(pairs).duplicated(keep=recipe.duplicates)
+  del pairs
+  if repeated.any():
+    _select(columns, ~repeated)
+  del repeated
+  _core(columns, recipe, name)
+
+  user, user_codes = _renumber(columns.pop('user'))
+  item, item_codes = _renumber(columns.pop('item'))
+  category = names = None
+  if 'category' in columns:
+    # Writing in reverse leaves the category of each item's first row.
+    category = np.empty(len(item_codes), np.int32)
+    category[item[::-1]] = columns['category'][::-1]
+    category, category_codes = _renumber(category)
+    names = _strings(values['category'], category_codes)
+  result = Interactions(user=user, item=item, time=columns['time'],
+                        user_ids=_strings(values['user'], user_codes),
+                        item_ids=_strings(values['item'], item_codes),
+                        item_category=category, category_names=names, name=name)
+  return dataclasses.replace(result, fingerprint=fingerprint(result))

@@ -1,0 +1,91 @@
+"""The prepared folder: a cleaned log as Parquet files beside a manifest that vouches for them."""
+import pathlib
+from typing import Any, Dict, Optional
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphsane_tf import files
+from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.errors import UserError
+
+FORMAT = 1
+MANIFEST = 'manifest.json'
+_TABLES = ('interactions.parquet', 'users.parquet', 'items.parquet', 'categories.parquet')
+
+
+def write_prepared(interactions: Interactions, folder, manifest_extra: Dict[str, Any]) -> None:
+  """Writes the folder in one step: it is whole or, after a kill, as it was before.
+
+  Args:
+    interactions: the cleaned log.
+    folder: where to write; replaced if it exists.
+    manifest_extra: more entries of the manifest, such as the recipe and the source files.
+  """
+  tables = [
+      pa.table({'user': interactions.user, 'item': interactions.item, 'time': interactions.time}),
+      pa.table({'id': pa.array(interactions.user_ids, pa.string())}),
+      pa.table({'id': pa.array(interactions.item_ids, pa.string())}),
+  ]
+  if interactions.item_category is not None:
+    tables[2] = tables[2].append_column('category', pa.array(interactions.item_category))
+    tables.append(pa.table({'name': pa.array(interactions.category_names, pa.string())}))
+  with files.replaced_directory(folder) as temporary:
+    for file_name, table in zip(_TABLES, tables):
+      pq.write_table(table, temporary / file_name)
+    files.write_json(temporary / MANIFEST, {
+        'format': FORMAT,
+        'name': interactions.name,
+        'fingerprint': interactions.fingerprint,
+        'counts': {'rows': len(interactions), 'users': interactions.num_users,
+                   'items': interactions.num_items},
+        'sha256': {file_name: files.sha256(temporary / file_name)
+                   for file_name, _ in zip(_TABLES, tables)},
+        **manifest_extra,
+    })
+
+
+def read_manifest(folder) -> Optional[Dict[str, Any]]:
+  """The manifest of a prepared folder, or None when it is missing or malformed."""
+  try:
+    manifest = files.read_json(pathlib.Path(folder) / MANIFEST)
+  except (UserError, OSError, UnicodeDecodeError):
+    return None
+  whole = isinstance(manifest, dict) and manifest.get('format') == FORMAT and {
+      'name', 'fingerprint', 'sha256'} <= set(manifest)
+  return manifest if whole else None
+
+
+def read_prepared(folder) -> Optional[Interactions]:
+  """Reads a prepared folder, or returns None when any byte of it is missing or changed."""
+  folder = pathlib.Path(folder)
+  manifest = read_manifest(folder)
+  if manifest is None:
+    return None
+  expected = manifest['sha256']
+  try:
+    if set(_TABLES[:3]) - set(expected) or set(expected) - set(_TABLES):
+      return None
+    if any(files.sha256(folder / name) != digest for name, digest in expected.items()):
+      return None
+    tables = {name: pq.read_table(folder / name) for name in expected}
+    rows, users, items = (tables[name] for name in _TABLES[:3])
+    has_categories = _TABLES[3] in tables
+    return Interactions(
+        user=_numbers(rows['user']), item=_numbers(rows['item']), time=_numbers(rows['time']),
+        user_ids=_names(users['id']), item_ids=_names(items['id']),
+        item_category=_numbers(items['category']) if has_categories else None,
+        category_names=_names(tables[_TABLES[3]]['name']) if has_categories else None,
+        name=manifest['name'], fingerprint=manifest['fingerprint'])
+  except (OSError, KeyError, TypeError, pa.ArrowException):
+    return None
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+  # A copy, because Arrow's own memory is read-only.
+  return np.array(column.to_numpy())
+
+
+def _names(column: pa.ChunkedArray) -> np.ndarray:
+  return column.combine_chunks().to_numpy(zero_copy_only=False)

@@ -1,0 +1,83 @@
+"""Is a difference more than noise? Paired tests over users, intervals over seeds."""
+import dataclasses
+from typing import Sequence
+
+import numpy as np
+from scipy import stats
+
+from graphsane_tf.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class PairedTest:
+  """A paired comparison of a with b.
+
+  Attributes:
+    mean_difference: mean of a - b over all pairs.
+    statistic: Wilcoxon's signed-rank statistic; 0 when no pair differs.
+    p_value: two-sided; 1 when no pair differs.
+    pairs: number of pairs.
+    differing: number of pairs with a != b.
+  """
+  mean_difference: float
+  statistic: float
+  p_value: float
+  pairs: int
+  differing: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+  """A mean and its confidence limits; the limits are None when there is a single value."""
+  mean: float
+  low: float | None
+  high: float | None
+  count: int
+
+
+def paired_wilcoxon(a: np.ndarray, b: np.ndarray) -> PairedTest:
+  """Two-sided Wilcoxon signed-rank test over users.
+
+  Pairs without a difference are left out of the ranking (SciPy's `zero_method='wilcox'`), as in
+  Wilcoxon's paper; pairs with a NaN (a user without held-out items) are left out altogether.
+
+  Args:
+    a: [n] metric of each user with one method.
+    b: [n] metric of the same users with the other.
+
+  Returns:
+    The comparison of a with b.
+  """
+  a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+  if a.shape != b.shape or a.ndim != 1:
+    raise UserError(f'a paired test needs two lists of the same users, got {a.shape} and {b.shape}.')
+  difference = a - b
+  difference = difference[~np.isnan(difference)]
+  if not len(difference):
+    raise UserError('a paired test needs at least one pair.')
+  differing = int(np.count_nonzero(difference))
+  statistic, p_value = 0.0, 1.0
+  if differing:
+    statistic, p_value = stats.wilcoxon(difference, zero_method='wilcox')
+  return PairedTest(float(difference.mean()), float(statistic), float(p_value), len(difference),
+                    differing)
+
+
+def interval(values: Sequence[float], level: float = 0.95) -> Interval:
+  """Student's t interval of a mean, for the few values that seeds give.
+
+  Args:
+    values: [n], one per seed; for a difference between methods, pass the differences per seed.
+    level: the confidence level.
+
+  Returns:
+    The mean and its limits.
+  """
+  values = np.asarray(values, np.float64)
+  if values.ndim != 1 or not len(values):
+    raise UserError('an interval needs at least one value.')
+  mean = float(values.mean())
+  if len(values) == 1:
+    return Interval(mean, None, None, 1)
+  half = stats.t.ppf(0.5 + level / 2, len(values) - 1) * stats.sem(values)
+  return Interval(mean, float(mean - half), float(mean + half), len(values))

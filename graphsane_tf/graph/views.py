@@ -1,0 +1,184 @@
+"""How a backbone sees the graph: whole, or through a fresh sample of neighbours for each step.
+
+A backbone is written once against `View.mean`; which view it is given decides the cost. Relations are
+named by their two ends: 'ui' leads from users to the items they took, 'iu' back, 'uu' and 'ii' to the
+nearest neighbours of the same kind.
+"""
+import abc
+from typing import Callable, Dict, Optional
+
+import numpy as np
+import tensorflow as tf
+
+from graphsane_tf.graph import csr, knn
+from graphsane_tf.random import Seeds
+
+Rows = Callable[[Optional[tf.Tensor]], tf.Tensor]
+
+
+class Relation:
+  """One neighbour table as tensors, with what the two views need of it."""
+
+  def __init__(self, table: csr.Csr):
+    self.table = table
+    self.num_rows = table.num_rows
+    self.num_edges = len(table.indices)
+    self.indptr = tf.constant(table.indptr, tf.int64)
+    # One entry more than there are edges, so that even an empty table can be gathered from.
+    self.indices = tf.constant(np.append(table.indices, 0), tf.int32)
+    degree = table.degree.astype(np.float32)
+    self.degree = tf.constant(degree)
+    self.inverse_degree = tf.constant((1. / np.maximum(degree, 1.))[:, None])
+
+  def sparse_matrix(self) -> tf.Tensor:
+    """The binary matrix as a CSR variant tensor; to be called inside the `tf.function` using it."""
+    rows = tf.repeat(tf.range(self.num_rows, dtype=tf.int64), self.indptr[1:] - self.indptr[:-1])
+    return tf.raw_ops.SparseTensorToCSRSparseMatrix(
+        indices=tf.stack([rows, tf.cast(self.indices[:-1], tf.int64)], axis=1),
+        values=tf.ones([self.num_edges], tf.float32),
+        dense_shape=tf.constant([self.num_rows, self.table.num_columns], tf.int64))
+
+
+class Graph:
+  """The training edges of one block and what is derived from them: nothing else may enter.
+
+  Attributes:
+    edges: [num_users, num_items] neighbour table of the message-passing graph.
+    relations: 'ui', 'iu', 'uu', 'ii' to `Relation`.
+  """
+
+  def __init__(self, edges: csr.Csr, num_knn: int):
+    self.edges = edges
+    back = edges.transposed()
+    tables = {'ui': edges, 'iu': back}
+    if num_knn:
+      tables['uu'] = knn.cosine_neighbours(edges, num_knn)
+      tables['ii'] = knn.cosine_neighbours(back, num_knn)
+    self.relations: Dict[str, Relation] = {name: Relation(table) for name, table in tables.items()}
+    self._reverse = {'ui': self.relations['iu'], 'iu': self.relations['ui']}
+    for name in ('uu', 'ii'):
+      if name in tables:
+        self._reverse[name] = Relation(tables[name].transposed())
+
+  @property
+  def num_users(self) -> int:
+    return self.edges.num_rows
+
+  @property
+  def num_items(self) -> int:
+    return self.edges.num_columns
+
+  def whole(self) -> 'WholeView':
+    """A view of every neighbour; call inside the `tf.function` that uses it."""
+    forward = {name: relation.sparse_matrix() for name, relation in self.relations.items()}
+    backward = {'ui': forward['iu'], 'iu': forward['ui']}
+    for name in ('uu', 'ii'):
+      if name in forward:
+        backward[name] = self._reverse[name].sparse_matrix()
+    return WholeView(self, forward, backward)
+
+  def sampled(self, seeds: Seeds) -> 'SampledView':
+    """A view of a few random neighbours of each node."""
+    return SampledView(self, seeds)
+
+
+def draw_neighbours(relation: Relation, nodes: tf.Tensor, fanout: int, seed: tf.Tensor):
+  """Draws min(degree, fanout) distinct neighbours of each node, each equally often in expectation.
+
+  The draw is systematic: positions floor((j + r) * degree / count) for j = 0, ..., count - 1 and one
+  random r in [0, 1) a node, so a mean over the draw is an unbiased estimate of the mean over all.
+
+  Args:
+    relation: where the neighbours are.
+    nodes: [n] integers.
+    fanout: the most that is drawn for a node.
+    seed: [2] int32.
+
+  Returns:
+    [n, fanout] int32 neighbours and [n, fanout] float32, 1 where a neighbour was drawn and 0 in the
+    slots beyond the degree.
+  """
+  start = tf.gather(relation.indptr, nodes)
+  degree = tf.gather(relation.degree, nodes)[:, None]
+  slot = tf.range(fanout, dtype=tf.float32)
+  count = tf.minimum(degree, float(fanout))
+  offset = tf.random.stateless_uniform(tf.shape(nodes), seed)[:, None]
+  position = tf.floor((slot + offset) * (degree / tf.maximum(count, 1.)))
+  drawn = tf.cast(slot < count, tf.float32)
+  # Rounding can push r close to 1 over the end; slots that were not drawn stay at the start.
+  position = drawn * tf.minimum(position, tf.maximum(degree - 1., 0.))
+  found = tf.gather(relation.indices, start[:, None] + tf.cast(position, tf.int64))
+  return found, drawn
+
+
+class View(abc.ABC):
+  """Means over neighbourhoods, differentiable in the rows."""
+
+  def __init__(self, graph: Graph):
+    self.relations = graph.relations
+
+  @abc.abstractmethod
+  def mean(self, relation: str, nodes: Optional[tf.Tensor], rows: Rows, fanout: int) -> tf.Tensor:
+    """Mean of the neighbours' rows; zero for a node without neighbours.
+
+    Args:
+      relation: 'ui', 'iu', 'uu' or 'ii'.
+      nodes: [n] nodes whose neighbours are averaged, or None for all nodes in order.
+      rows: gives the row [m, d] of each of the [m] nodes it is called with (None: of all).
+      fanout: how many neighbours a sampled view draws.
+
+    Returns:
+      [n, d] means.
+    """
+
+  def degree(self, relation: str, nodes: Optional[tf.Tensor]) -> tf.Tensor:
+    """[n] float32, true number of neighbours of each node."""
+    return take(self.relations[relation].degree, nodes)
+
+
+def take(table, nodes: Optional[tf.Tensor]) -> tf.Tensor:
+  """Rows of a table, or the table itself when `nodes` is None."""
+  return tf.convert_to_tensor(table) if nodes is None else tf.gather(table, nodes)
+
+
+class WholeView(View):
+  """Every neighbour of every node: two sparse products a mean, one forward and one back."""
+
+  def __init__(self, graph: Graph, forward: Dict[str, tf.Tensor], backward: Dict[str, tf.Tensor]):
+    super().__init__(graph)
+    self._forward = forward
+    self._backward = backward
+
+  def mean(self, relation: str, nodes: Optional[tf.Tensor], rows: Rows, fanout: int) -> tf.Tensor:
+    if nodes is not None:
+      raise ValueError('a whole view computes all nodes: pass nodes=None.')
+    forward, backward = self._forward[relation], self._backward[relation]
+    scale = self.relations[relation].inverse_degree
+
+    # The built-in gradient of this product is several times slower than the product with the
+    # transposed matrix that we already hold.
+    @tf.custom_gradient
+    def product(dense):
+      result = scale * tf.raw_ops.SparseMatrixMatMul(a=forward, b=dense)
+      def gradient(upstream):
+        return tf.raw_ops.SparseMatrixMatMul(a=backward, b=scale * upstream)
+      return result, gradient
+
+    return product(rows(None))
+
+
+class SampledView(View):
+  """A few random neighbours of each node; a node that occurs twice is computed once."""
+
+  def __init__(self, graph: Graph, seeds: Seeds):
+    super().__init__(graph)
+    self._seeds = seeds
+
+  def mean(self, relation: str, nodes: Optional[tf.Tensor], rows: Rows, fanout: int) -> tf.Tensor:
+    if nodes is None:
+      raise ValueError('a sampled view needs the nodes it is to compute.')
+    found, drawn = draw_neighbours(self.relations[relation], nodes, fanout, self._seeds.next())
+    distinct, place = tf.unique(tf.reshape(found, [-1]))
+    values = tf.gather(rows(distinct), tf.reshape(place, tf.shape(found)))
+    share = drawn / tf.maximum(tf.reduce_sum(drawn, axis=1, keepdims=True), 1.)
+    return tf.einsum('nf,nfd->nd', share, values)

@@ -1,0 +1,45 @@
+"""Uniform negatives: any item that is not one of the user's positives, each equally likely."""
+import numpy as np
+import tensorflow as tf
+
+from graphsane_tf.graph import csr
+
+
+class Complement(tf.Module):
+  """Draws uniformly from the complement of each user's positives, without rejection.
+
+  Number the items that user u has not taken 0, 1, ..., in order. With p_0 < p_1 < ... his positives,
+  item number r is r + #{k : p_k - k <= r}. The keys u * (num_items + 1) + p_k - k of all users are sorted,
+  so one binary search over them gives the count for any (u, r).
+  """
+
+  def __init__(self, positives: csr.Csr):
+    """Takes the [num_users, num_items] positives to keep out."""
+    super().__init__()
+    self._num_items = positives.num_columns
+    place = np.arange(len(positives.indices)) - np.repeat(positives.indptr[:-1], positives.degree)
+    keys = positives.rows().astype(np.int64) * (self._num_items + 1) + positives.indices - place
+    self._keys = tf.constant(keys, tf.int64)
+    self._indptr = tf.constant(positives.indptr, tf.int64)
+
+  def draw(self, users: tf.Tensor, count: int, seed: tf.Tensor):
+    """Draws `count` items for each user, with replacement.
+
+    Args:
+      users: [n] integers.
+      count: draws a user.
+      seed: [2] int32.
+
+    Returns:
+      [n, count] int32 items and [n, count] float32, 0 where a user has taken every item (then the
+      item means nothing).
+    """
+    start = tf.gather(self._indptr, users)
+    free = self._num_items - (tf.gather(self._indptr, users + 1) - start)
+    uniform = tf.random.stateless_uniform([tf.size(users), count], seed, dtype=tf.float64)
+    rank = tf.cast(uniform * tf.cast(free, tf.float64)[:, None], tf.int64)
+    key = tf.cast(users, tf.int64)[:, None] * (self._num_items + 1) + rank
+    before = tf.searchsorted(self._keys, tf.reshape(key, [-1]), side='right', out_type=tf.int64)
+    item = rank + tf.reshape(before, tf.shape(key)) - start[:, None]
+    valid = tf.cast(free > 0, tf.float32)[:, None] * tf.ones_like(uniform, tf.float32)
+    return tf.cast(tf.clip_by_value(item, 0, self._num_items - 1), tf.int32), valid

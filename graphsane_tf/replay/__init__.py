@@ -1,0 +1,5 @@
+"""Replay policies by name."""
+
+REGISTRY = {
+    'none': None,
+}

@@ -1,0 +1,48 @@
+"""Results as text for a terminal."""
+from typing import Any, Dict, List, Sequence
+
+METRICS = ('recall', 'precision', 'map', 'ndcg')
+
+
+def align(rows: Sequence[Sequence[Any]]) -> str:
+  """Rows of cells as aligned text: the first column to the left, the others to the right."""
+  cells = [[str(cell) for cell in row] for row in rows]
+  widths = [max(len(row[i]) for row in cells if i < len(row)) for i in range(max(map(len, cells)))]
+  lines = []
+  for row in cells:
+    padded = [cell.ljust(w) if i == 0 else cell.rjust(w)
+              for i, (cell, w) in enumerate(zip(row, widths))]
+    lines.append('  '.join(padded).rstrip())
+  return '\n'.join(lines)
+
+
+def results_table(results: Dict[str, Any]) -> str:
+  """One line a block and one for the average over incremental blocks, four metrics, all cut-offs."""
+  if not results['blocks']:
+    return 'no block is finished yet.'
+  cutoffs = sorted(int(name.split('@')[1]) for name in results['blocks'][-1]['test']
+                   if name.startswith('recall@'))
+  parts = [f'\n{results["dataset"]}  backbone {results["backbone"]}  kd {results["kd"]}  '
+           f'sampler {results["sampler"]}  seed {results["seed"]}  (test, known users)']
+  for metric in METRICS:
+    rows: List[List[str]] = [[metric.capitalize() if metric == 'recall' else metric.upper()
+                              if metric in ('map', 'ndcg') else metric.capitalize(),
+                              *[f'@{k}' for k in cutoffs]]]
+    for entry in results['blocks']:
+      name = 'base block' if entry['block'] == 0 else f'block {entry["block"]}'
+      rows.append([name, *[f'{entry["test"].get(f"{metric}@{k}", float("nan")):.4f}'
+                           for k in cutoffs]])
+    if results['average']:
+      last = max(entry['block'] for entry in results['blocks'])
+      rows.append([f'average 1-{last}', *[f'{results["average"][f"{metric}@{k}"]:.4f}'
+                                          for k in cutoffs]])
+    if metric == 'recall':
+      rows[0] += ['epochs', 'best', 'seconds', 'reservoir s', 'new users @20', 'users known']
+      for row, entry in zip(rows[1:], results['blocks']):
+        new, coverage = entry['test_new_users'], entry['coverage']
+        row += [entry['epochs'], entry['best_epoch'], f'{entry["train_seconds"]:.1f}',
+                f'{entry["reservoir_seconds"]:.1f}',
+                f'{new["recall@20"]:.4f}' if new else '-',
+                f'{coverage["users_known"]}/{coverage["users"]}']
+    parts.append(align(rows))
+  return '\n\n'.join(parts) + '\n'

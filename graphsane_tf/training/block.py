@@ -1,0 +1,185 @@
+"""Trains one block: from the model before it to the best model on its validation rows."""
+import dataclasses
+import math
+import time
+from typing import Any, Callable, Dict, Optional
+
+import numpy as np
+import tensorflow as tf
+import tqdm
+
+from graphsane_tf import backbones, distillation, negatives
+from graphsane_tf.backbones.base import Backbone
+from graphsane_tf.errors import UserError
+from graphsane_tf.graph import views
+from graphsane_tf.random import host_generator, host_seed
+from graphsane_tf.training import optimizers
+from graphsane_tf.training.context import BlockContext
+from graphsane_tf.training.propagation import choose_propagation
+from graphsane_tf.training.step import TrainStep
+from graphsane_tf.training.store import BlockStore
+
+# Validation metric that stops training and picks the epoch.
+SELECTION_METRIC = 'recall@20'
+
+
+@dataclasses.dataclass
+class Model:
+  """A trained (or growing) model with what belongs to it."""
+  backbone: Backbone
+  graph: views.Graph
+  optimizer: Any
+
+  def checkpoint(self, **more) -> tf.train.Checkpoint:
+    return tf.train.Checkpoint(backbone=self.backbone, optimizer=self.optimizer, **more)
+
+
+def _message_edges(config, context: BlockContext):
+  return context.history if config.model.graph_scope == 'accumulated' else context.block
+
+
+def new_model(config, context: BlockContext, learning_rate: float) -> Model:
+  """A model with fresh weights for the nodes that `context` knows."""
+  kind = backbones.REGISTRY[config.backbone]
+  graph = views.Graph(_message_edges(config, context), config.model.num_knn if kind.uses_knn else 0)
+  backbone = kind(context.num_users, context.num_items, config.model, (config.seed, context.index))
+  return Model(backbone, graph, optimizers.adam(learning_rate, backbone.trainable_variables))
+
+
+class BlockTrainer:
+  """The epoch loop of one block, resumable after any epoch."""
+
+  def __init__(self, config, context: BlockContext, previous: Optional[Model], store: BlockStore,
+               log: Callable[[str], None] = print):
+    """Builds the student from the model before it.
+
+    Args:
+      config: the whole resolved configuration.
+      context: the block's data.
+      previous: the model of the block before; None trains from fresh weights, with uniform negatives
+        and no distillation, as the paper trains its base block.
+      store: where the block's checkpoints are.
+      log: takes a line for the screen.
+    """
+    self._config = config
+    self._context = context
+    self._store = store
+    self._log = log
+    base = previous is None
+    train = config.train
+    self._max_epochs = train.base_epochs if base else train.epochs
+    self._min_epochs = train.base_min_epochs if base else train.min_epochs
+    seed = (config.seed, context.index)
+    self.model = new_model(config, context, train.base_learning_rate if base else train.learning_rate)
+    backbone = self.model.backbone
+    context.representation_dim = backbone.representation_dim
+    teacher = None
+    if previous is not None:
+      backbone.grow_from(previous.backbone, self.model.graph)
+      optimizers.grow_state(
+          previous.optimizer, previous.backbone.named_variables(), self.model.optimizer,
+          backbone.named_variables())
+      teacher = distillation.Teacher(previous.backbone, previous.graph)
+    self.sampler = negatives.REGISTRY['uniform' if base else config.sampler](config, context, seed)
+    self.distiller = distillation.REGISTRY['none' if base else config.kd](
+        config, context, teacher, seed)
+    self.model.optimizer._create_all_weights(  # pylint: disable=protected-access
+        list(backbone.trainable_variables) + list(self.sampler.trainable_variables))
+    self.propagation = choose_propagation(config, self.model.graph)
+    self.step = TrainStep(config, context, self.model.graph, backbone, self.sampler, self.distiller,
+                          self.model.optimizer, self.propagation)
+    self._run = self.step.compile()
+    self.represent = backbone.representer(self.model.graph)
+    self._checkpoint = self.model.checkpoint(sampler=self.sampler)
+
+  def train(self, validate: Callable[[tf.Tensor, tf.Tensor], Dict[str, float]],
+            on_epoch: Callable[[Dict[str, Any]], None]) -> Dict[str, Any]:
+    """Trains until early stopping, then restores the best epoch.
+
+    Args:
+      validate: gives the validation metrics of final representations [num_users, D], [num_items, D].
+      on_epoch: called with each new epoch's record.
+
+    Returns:
+      The state: epochs, best_epoch, best_metrics, seconds, reservoir_seconds and the epochs' records.
+    """
+    state = self._store.load()
+    if state is None:
+      state = {'epoch': 0, 'best_epoch': 0, 'best_value': -1., 'wait': 0, 'stopped': False,
+               'train_seconds': 0., 'reservoir_seconds': 0., 'validation': {}, 'records': []}
+    elif not state['stopped']:
+      self._store.restore(self._checkpoint, state['last'])
+    vectors = None
+    while not state['stopped']:
+      vectors = self._epoch(state, vectors, validate)
+      on_epoch(state['records'][-1])
+    # Batch-independent: the best epoch's weights, with its optimiser state.
+    self._store.restore(self.model.checkpoint(), state['best'])
+    return state
+
+  def _epoch(self, state, vectors, validate):
+    """One epoch: refresh, steps, validation, checkpoint. Returns the final representations."""
+    epoch = state['epoch']
+    started = time.perf_counter()
+    reservoir_seconds = 0.
+    if self.sampler.refresh_epochs and epoch % self.sampler.refresh_epochs == 0:
+      vectors = vectors or self.represent()
+      refresh_started = time.perf_counter()
+      self.sampler.refresh(*vectors, epoch)
+      reservoir_seconds = time.perf_counter() - refresh_started
+    losses = self._steps(epoch)
+    steps_seconds = time.perf_counter() - started
+    vectors = self.represent()
+    metrics = validate(*vectors)
+    seconds = time.perf_counter() - started
+
+    value = metrics[SELECTION_METRIC]
+    improved = value > state['best_value']
+    state['epoch'] = epoch + 1
+    state['wait'] = 0 if improved else state['wait'] + 1
+    state['stopped'] = epoch + 1 >= self._max_epochs or (
+        state['wait'] >= self._config.train.patience and epoch + 1 >= self._min_epochs)
+    state['train_seconds'] += seconds
+    state['reservoir_seconds'] += reservoir_seconds
+    state['last'] = f'epoch-{epoch + 1}'
+    if improved:
+      state.update(best_epoch=epoch + 1, best_value=value, validation=metrics, best=state['last'])
+    speed = len(self._context.users) / max(steps_seconds, 1e-9)
+    state['records'].append({
+        'block': self._context.index, 'epoch': epoch + 1, 'losses': losses, 'validation': metrics,
+        'seconds': seconds, 'reservoir_seconds': reservoir_seconds, 'pairs_per_second': speed})
+    self._store.save(self._checkpoint, state['last'])
+    self._store.save_state(state)
+    left = 0 if state['stopped'] else (self._max_epochs - epoch - 1) * seconds
+    terms = '  '.join(f'{name} {value:.4f}' for name, value in losses.items())
+    self._log(f'block {self._context.index}  epoch {epoch + 1}/{self._max_epochs}  {terms}  '
+              f'val recall@20 {value:.4f}{"*" if improved else " "}  {speed:,.0f} pairs/s  '
+              f'{seconds:.1f} s' + (f', at most {left:.0f} s left' if left else ''))
+    return vectors
+
+  def _steps(self, epoch: int) -> Dict[str, float]:
+    """Runs all steps of an epoch; returns the mean of each loss."""
+    context, config = self._context, self._config
+    counter = (config.seed, context.index, epoch)
+    order = host_generator(*counter, name='order').permutation(len(context.users)).astype(np.int32)
+    seed = tf.constant(host_seed(*counter, name='steps'))
+    order = tf.constant(order)
+    total_steps = math.ceil(len(context.users) / config.train.batch_size)
+    first, stretch, totals = 0, 4, 0.
+    with tqdm.tqdm(total=len(context.users), unit=' pairs', unit_scale=True, leave=False,
+                   disable=None, desc=f'block {context.index} epoch {epoch + 1}') as bar:
+      while first < total_steps:
+        count = min(stretch, total_steps - first)
+        started = time.perf_counter()
+        totals = totals + self._run(order, seed, tf.constant(first), tf.constant(count)).numpy()
+        first += count
+        # Long stretches save overhead, short ones keep the bar alive; results do not depend on it.
+        if time.perf_counter() - started < 2.:
+          stretch *= 2
+        bar.update(min(count * config.train.batch_size, bar.total - bar.n))
+    losses = dict(zip(self.step.loss_names, (totals / total_steps).tolist()))
+    if not np.all(np.isfinite(totals)):
+      bad = [name for name, value in losses.items() if not np.isfinite(value)]
+      raise UserError(f'loss {bad[0]} is no longer a number in block {context.index}, epoch '
+                      f'{epoch + 1}: lower --learning_rate (or --config.train.base_learning_rate).')
+    return losses

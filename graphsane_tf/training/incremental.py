@@ -1,0 +1,220 @@
+"""The whole job: every block in turn, each evaluated, exported and safe on disk."""
+import json
+import pathlib
+import shutil
+from typing import Any, Callable, Dict, List, Optional
+
+import numpy as np
+import tensorflow as tf
+
+from graphsane_tf import config as config_lib
+from graphsane_tf import files
+from graphsane_tf.data.blocks import Block, BlockStream
+from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.errors import UserError
+from graphsane_tf.evaluation import protocol
+from graphsane_tf.reporting import tables
+from graphsane_tf.serving import export
+from graphsane_tf.training import workdir as workdir_lib
+from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model, new_model
+from graphsane_tf.training.context import BlockContext
+from graphsane_tf.training.store import BlockStore
+
+# Fields that must agree before a base block can be shared (all of `model`, too).
+_BASE_FIELDS = ('backbone', 'blocks', 'model')
+
+
+def run(config, interactions: Interactions, workdir=None, *, choices: Optional[Dict[str, Any]] = None,
+        blocks: Optional[List[int]] = None, overwrite: bool = False,
+        log: Callable[[str], None] = print) -> Dict[str, Any]:
+  """Trains, evaluates and exports the blocks of a log; resumes what was cut off.
+
+  Args:
+    config: a configuration, e.g. `graphsane_tf.config.default_config()` with changes.
+    interactions: the log.
+    workdir: folder of the run; None names it by its choices below `runs`.
+    choices: how the log was made (`workdir.data_choices`), for the folder's name and config.json.
+    blocks: numbers of the blocks to run, in order; None runs all. Each needs the one before it, here or
+      already in the folder.
+    overwrite: start anew if the folder holds a run.
+    log: takes a line for the screen.
+
+  Returns:
+    What `results.json` holds.
+  """
+  return IncrementalRun(config, interactions, workdir, choices, overwrite, log).run(blocks)
+
+
+class IncrementalRun:
+  """One run's folder, and the models of its blocks."""
+
+  def __init__(self, config, interactions: Interactions, workdir=None,
+               choices: Optional[Dict[str, Any]] = None, overwrite: bool = False,
+               log: Callable[[str], None] = print):
+    """Opens (or creates) the folder; see `run` for the arguments."""
+    choices = choices or {'dataset': interactions.name}
+    self.config = config_lib.resolved(config)
+    self.stream = BlockStream(interactions, self.config.blocks.base_fraction,
+                              self.config.blocks.num_incremental)
+    self.interactions = interactions
+    self._log = log
+    self._identity = json.loads(json.dumps({
+        'data': {**choices, 'fingerprint': interactions.fingerprint},
+        'config': self.config.to_dict()}))
+    self.workdir = workdir_lib.open_workdir(
+        workdir or workdir_lib.default_workdir(config, choices), self._identity, overwrite)
+    if self.config.base_from:
+      self._take_base(pathlib.Path(self.config.base_from))
+
+  def run(self, blocks: Optional[List[int]] = None) -> Dict[str, Any]:
+    """Runs the given blocks (all by default) and returns the results so far."""
+    previous = None
+    for index in blocks if blocks is not None else range(self.stream.num_blocks):
+      if not 0 <= index < self.stream.num_blocks:
+        raise UserError(f'--block={index} does not exist: this log has blocks 0 to '
+                        f'{self.stream.num_blocks - 1}.')
+      previous = self._run_block(index, previous)
+    results = self.results()
+    self._log(tables.results_table(results))
+    self._log(f'results   {self.workdir / "results.json"}')
+    for entry in results['blocks']:
+      self._log(f'SavedModel of block {entry["block"]}   {self.workdir / "export" / str(entry["block"])}')
+    return results
+
+  def context(self, index: int) -> BlockContext:
+    """The training data of block `index`."""
+    return BlockContext(self.interactions, self.stream.block(index),
+                        self.stream.block(index - 1) if index else None)
+
+  def load_model(self, index: int) -> Model:
+    """The finished model of block `index`, from the folder."""
+    store = BlockStore(self.workdir, index)
+    state = store.load()
+    if not state or not state.get('result'):
+      raise UserError(f'block {index} is not finished in {self.workdir}: run it first, with '
+                      f'--block={index} or --block=all.')
+    model = new_model(self.config, self.context(index), self.config.train.learning_rate)
+    store.restore(model.checkpoint(), state['best'])
+    return model
+
+  def _run_block(self, index: int, previous: Optional[Model]) -> Optional[Model]:
+    """Trains (or finishes) one block; returns its model if it is in memory."""
+    store = BlockStore(self.workdir, index)
+    state = store.load()
+    if state and state.get('result'):
+      self._log(f'block {index} is finished already.')
+      return None
+    if index and previous is None:
+      previous = self.load_model(index - 1)
+    block = self.stream.block(index)
+    context = self.context(index)
+    self._log(f'block {index}: {len(context.users):,} pairs, {block.num_users:,} users '
+              f'({block.num_users - context.num_old_users:,} new), {block.num_items:,} items '
+              f'({block.num_items - context.num_old_items:,} new)')
+    trainer = BlockTrainer(self.config, context, previous, store, self._log)
+
+    def validate(user_vectors, item_vectors):
+      found = self._evaluate(context, block.validation, user_vectors, item_vectors)
+      return {SELECTION_METRIC: 0., **found.metrics}
+
+    earlier = self._records(index)
+    writer = tf.summary.create_file_writer(str(self.workdir / 'tensorboard'))
+    def on_epoch(record):
+      earlier.append(record)
+      self._write_records(earlier)
+      with writer.as_default(step=record['epoch']):
+        for name, value in {**record['losses'], **record['validation']}.items():
+          tf.summary.scalar(f'block_{index}/{name}', value)
+      writer.flush()
+
+    state = trainer.train(validate, on_epoch)
+    vectors = trainer.represent()
+    self._finish(context, block, store, state, vectors, trainer.propagation)
+    return trainer.model
+
+  def _finish(self, context: BlockContext, block: Block, store: BlockStore, state, vectors,
+              propagation: str) -> None:
+    """Tests the block's model, exports it and marks the block as done."""
+    index = block.index
+    user_vectors, item_vectors = (np.asarray(v) for v in vectors)
+    found = self._evaluate(context, block.test, user_vectors, item_vectors)
+    export.export_block(
+        self.workdir / 'export' / str(index), user_vectors, item_vectors,
+        self.interactions.user_ids[:block.num_users], self.interactions.item_ids[:block.num_items],
+        (context.history.indptr, context.history.indices), context.popularity)
+    folder = files.make_directory(self.workdir / 'per_user')
+    temporary = folder / f'.block_{index}.npz'
+    np.savez(temporary, **found.per_user)
+    temporary.replace(folder / f'block_{index}.npz')
+    state['result'] = {
+        'block': index, 'train_pairs': len(context.users), 'num_users': block.num_users,
+        'num_items': block.num_items, 'epochs': state['epoch'], 'best_epoch': state['best_epoch'],
+        'train_seconds': round(state['train_seconds'], 3),
+        'reservoir_seconds': round(state['reservoir_seconds'], 3),
+        'validation': state['validation'], 'test': found.metrics,
+        'test_new_users': found.new_users, 'coverage': found.coverage, 'propagation': propagation}
+    store.save_state(state)
+    self._write_records(self._records(self.stream.num_blocks))
+    self.results()
+
+  def _evaluate(self, context: BlockContext, rows: slice, user_vectors, item_vectors):
+    options = self.config.evaluation
+    return protocol.evaluate_block(
+        np.asarray(user_vectors), np.asarray(item_vectors),
+        (context.history.indptr, context.history.indices), self.interactions.user[rows],
+        self.interactions.item[rows], context.popularity,
+        cutoffs=sorted({*options.cutoffs, 20}), map_denominator=options.map_denominator,
+        ndcg_ideal=options.ndcg_ideal)
+
+  def _states(self, stop: int):
+    """Saved states of the blocks before `stop`."""
+    states = (BlockStore(self.workdir, index).load() for index in range(stop))
+    return [state for state in states if state]
+
+  def _records(self, stop: int) -> List[Dict[str, Any]]:
+    return [record for state in self._states(stop) for record in state['records']]
+
+  def _write_records(self, records: List[Dict[str, Any]]) -> None:
+    files.write_text(self.workdir / 'metrics.jsonl',
+                     ''.join(json.dumps(record) + '\n' for record in records))
+
+  def results(self) -> Dict[str, Any]:
+    """Collects the finished blocks, writes results.json and returns it."""
+    blocks = [state['result'] for state in self._states(self.stream.num_blocks)
+              if state.get('result')]
+    later = [entry['test'] for entry in blocks if entry['block'] > 0]
+    average = {name: float(np.mean([test[name] for test in later if name in test]))
+               for name in (later[0] if later else {})}
+    config = self.config
+    results = {
+        'dataset': self._identity['data']['dataset'], 'backbone': config.backbone, 'kd': config.kd,
+        'sane': config.sampler == 'sane', 'sampler': config.sampler, 'replay': config.replay,
+        'seed': config.seed, 'blocks': blocks, 'average': average, 'config': self._identity['config'],
+        'data': self._identity['data']}
+    files.write_json(self.workdir / 'results.json', results)
+    return results
+
+  def _take_base(self, source: pathlib.Path) -> None:
+    """Copies another run's base block, after checking that it fits."""
+    target = BlockStore(self.workdir, 0)
+    if target.load() is not None:
+      return
+    origin = BlockStore(source, 0)
+    state = origin.load()
+    if state is None or not state['stopped']:
+      raise UserError(f'--base_from={source} holds no finished base block.')
+    saved = files.read_json(source / 'config.json')
+    mine = self._identity
+    if saved['data']['fingerprint'] != mine['data']['fingerprint']:
+      raise UserError(f'--base_from={source} was trained on other data.')
+    for name in _BASE_FIELDS:
+      if saved['config'][name] != mine['config'][name]:
+        raise UserError(f'--base_from={source} has another config.{name}: {saved["config"][name]} '
+                        f'instead of {mine["config"][name]}.')
+    state.pop('result', None)
+    with files.replaced_directory(target.folder) as folder:
+      for path in origin.folder.glob(state['best'] + '.*'):
+        shutil.copy2(path, folder / path.name)
+      state['last'] = state['best']
+      files.write_json(folder / 'state.json', state)
+    self._log(f'base block taken from {source}')

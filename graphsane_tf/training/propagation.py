@@ -1,0 +1,23 @@
+"""Chooses between whole-graph and sampled propagation."""
+from graphsane_tf.errors import UserError
+from graphsane_tf.graph import views
+
+
+def choose_propagation(config, graph: views.Graph) -> str:
+  """'whole' or 'sampled': as configured or, with 'auto', the cheaper one for the graph's shape.
+
+  The estimate is a function of shapes only, so that the same run always chooses the same.
+  """
+  wanted = config.model.propagation
+  if wanted != 'auto':
+    if wanted not in ('whole', 'sampled'):
+      raise UserError(f'config.model.propagation is {wanted!r}; it must be auto, whole or sampled.')
+    return wanted
+  pairs = config.train.batch_size * (config.train.num_negatives + 2)
+  nodes = graph.num_users + graph.num_items
+  edges = len(graph.edges.indices)
+  hop1, hop2 = config.model.fanout
+  asked = min(nodes, pairs)
+  reached = asked + min(nodes, asked * hop1)
+  # Rows read by the two: neighbours of every node, against draws of the nodes reached.
+  return 'whole' if 4 * edges + 30 * nodes <= 10 * (asked * hop1 + reached * hop2) else 'sampled'

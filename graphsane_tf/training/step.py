@@ -1,0 +1,171 @@
+"""The one train step of every method."""
+from typing import Callable, Dict
+
+import tensorflow as tf
+
+from graphsane_tf.backbones.base import Backbone, PartnerRows
+from graphsane_tf.distillation.base import Distiller
+from graphsane_tf.graph import views
+from graphsane_tf.negatives.base import NegativeSampler
+from graphsane_tf.negatives.uniform import Complement
+from graphsane_tf.random import Seeds
+from graphsane_tf.training.batch import Batch
+from graphsane_tf.training.scores import pair_scores
+
+# Room for the losses of a step while they are added up; more is an error at the first trace.
+_MAX_LOSSES = 24
+
+
+class TrainStep:
+  """Draws negatives, computes every named loss, updates the weights.
+
+  All losses are on one scale whatever the batch size: sums over a pair's negatives, means over the
+  batch's pairs.
+  """
+
+  def __init__(self, config, context, graph: views.Graph, backbone: Backbone,
+               sampler: NegativeSampler, distiller: Distiller, optimizer, propagation: str):
+    """Joins the parts of a block.
+
+    Args:
+      config: the whole configuration.
+      context: the block's `BlockContext`, for the positives that are never negatives.
+      graph: message-passing graph.
+      backbone: the student.
+      sampler: fills the last negatives.
+      distiller: adds its losses.
+      optimizer: a Keras optimizer whose slots exist.
+      propagation: 'whole' or 'sampled'.
+    """
+    self._config = config
+    self._graph = graph
+    self._backbone = backbone
+    self._sampler = sampler
+    self._distiller = distiller
+    self._optimizer = optimizer
+    self._whole = propagation == 'whole'
+    self._uniform = Complement(context.positives)
+    self._num_uniform = config.train.num_negatives - sampler.num_slots
+    self._users = tf.constant(context.users, tf.int32)
+    self._items = tf.constant(context.items, tf.int32)
+    self.variables = list(backbone.trainable_variables) + list(sampler.trainable_variables)
+    self.loss_names = None
+    self.num_traces = 0
+
+  def _encode(self, view, users, positives, negatives, seeds):
+    """Encodes what the losses need.
+
+    Returns:
+      A `Batch`, places [B] of the users and [B, 1 + N] of the items in its encoding, and the partners'
+      (places [B], present [B]) for users and items, or None.
+    """
+    partners = self._backbone.partners(view, users, positives, seeds)
+    items = tf.concat([positives[:, None], negatives], axis=1)
+    distinct_users, user_index = tf.unique(users)
+    distinct_items, _ = tf.unique(positives)
+    if self._whole:
+      encoding = self._backbone.encode(view, None, None, seeds, training=True)
+      places = (users, items)
+      distinct_places = (distinct_users, distinct_items)
+    else:
+      # Positives come first, so the distinct positives are the first distinct items.
+      asked = [positives, tf.reshape(negatives, [-1])]
+      asked_users = [users]
+      if partners is not None:
+        asked_users.append(partners[0][0])
+        asked.append(partners[1][0])
+      all_users, user_places = tf.unique(tf.concat(asked_users, axis=0))
+      all_items, item_places = tf.unique(tf.concat(asked, axis=0))
+      encoding = self._backbone.encode(view, all_users, all_items, seeds, training=True)
+      batch = tf.size(users)
+      count = tf.size(negatives)
+      places = (user_places[:batch],
+                tf.concat([item_places[:batch, None], tf.reshape(
+                    item_places[batch:batch + count], tf.shape(negatives))], axis=1))
+      distinct_places = (tf.range(tf.size(distinct_users)), tf.range(tf.size(distinct_items)))
+      if partners is not None:
+        partners = ((user_places[batch:], partners[0][1]),
+                    (item_places[batch + count:], partners[1][1]))
+    batch = Batch(users, positives, negatives, distinct_users, distinct_items, *distinct_places,
+                  encoding, self._backbone, seeds)
+    return batch, places[0], places[1], partners
+
+  def losses(self, view: views.View, users: tf.Tensor, positives: tf.Tensor,
+             seeds: Seeds) -> Dict[str, tf.Tensor]:
+    """Every loss of a batch of [B] users and [B] positives, by name; their sum is minimised."""
+    uniform, valid = self._uniform.draw(users, self._num_uniform, seeds.next())
+    draw = self._sampler.draw(users, positives, seeds)
+    negatives = tf.concat([uniform, draw.items], axis=1)
+    batch, user_places, item_places, partners = self._encode(
+        view, users, positives, negatives, seeds)
+    final_user, final_item = batch.encoding.user[-1], batch.encoding.item[-1]
+    user_rows = tf.gather(final_user, user_places)
+    scores = pair_scores(user_rows, final_item, item_places)
+    positive, negative = scores[:, 0], scores[:, 1:]
+    number = self._num_uniform
+    losses = {'bpr': tf.reduce_sum(
+        valid * tf.nn.softplus(negative[:, :number] - positive[:, None])) / batch.size}
+    if self._sampler.num_slots:
+      pair_loss = self._sampler.loss(positive, negative[:, number:], draw)
+      losses[self._sampler.loss_name] = tf.reduce_sum(pair_loss) / batch.size
+    if self._config.model.l2:
+      norm = tf.reduce_sum(tf.square(user_rows)) + tf.reduce_sum(
+          tf.gather(tf.reduce_sum(tf.square(final_item), axis=1), item_places))
+      losses['l2'] = self._config.model.l2 * .5 * norm / batch.size
+    if partners is not None:
+      def rows(layers, places, partner):
+        return PartnerRows(
+            embedding=tuple(tf.gather(layers[0], p) for p in (places, partner[0])),
+            final=tuple(tf.gather(layers[-1], p) for p in (places, partner[0])),
+            present=partner[1])
+      terms = self._backbone.regularisers(
+          rows(batch.encoding.user, user_places, partners[0]),
+          rows(batch.encoding.item, item_places[:, 0], partners[1]))
+      losses.update({name: value / batch.size for name, value in terms.items()})
+    losses.update(self._sampler.losses(batch))
+    losses.update(self._distiller.losses(batch))
+    return losses
+
+  def _update(self, view, users, positives, seeds):
+    with tf.GradientTape() as tape:
+      losses = self.losses(view, users, positives, seeds)
+      total = tf.add_n(list(losses.values()))
+    gradients = tape.gradient(total, self.variables)
+    # A batch touches most rows of a table, and Adam's dense update is one fused pass.
+    pairs = [(tf.convert_to_tensor(gradient), variable)
+             for gradient, variable in zip(gradients, self.variables) if gradient is not None]
+    self._optimizer.apply_gradients(pairs)
+    return dict(losses, loss=total)
+
+  def compile(self) -> Callable[..., tf.Tensor]:
+    """The `tf.function` that runs a stretch of an epoch.
+
+    Returns:
+      A function of (order [num_pairs] int32, seed [2] int32, first, count) that runs steps first to
+      first + count - 1 of the epoch in that order and returns the [num_losses] sums over steps of the
+      losses named in `self.loss_names`. It traces once.
+    """
+    size = self._config.train.batch_size
+
+    @tf.function(input_signature=[
+        tf.TensorSpec([None], tf.int32), tf.TensorSpec([2], tf.int32),
+        tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32)])
+    def run(order, seed, first, count):
+      self.num_traces += 1
+      whole = self._graph.whole() if self._whole else None
+
+      def step(number):
+        seeds = Seeds(tf.random.experimental.stateless_fold_in(seed, number))
+        view = whole if self._whole else self._graph.sampled(seeds)
+        rows = order[number * size:(number + 1) * size]
+        losses = self._update(view, tf.gather(self._users, rows), tf.gather(self._items, rows), seeds)
+        self.loss_names = list(losses)
+        values = tf.stack(list(losses.values()))
+        return tf.pad(values, [[0, _MAX_LOSSES - len(losses)]])
+
+      totals = tf.zeros([_MAX_LOSSES])
+      for number in tf.range(first, first + count):
+        totals += step(number)
+      return totals[:len(self.loss_names)]
+
+    return run

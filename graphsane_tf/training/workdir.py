@@ -1,0 +1,108 @@
+"""Names and guards the folder of a run."""
+import hashlib
+import pathlib
+import re
+import shutil
+from typing import Any, Dict, Optional
+
+from graphsane_tf import files
+from graphsane_tf.config import default_config
+from graphsane_tf.errors import UserError
+
+
+def flatten(tree: Dict[str, Any], prefix: str = '') -> Dict[str, Any]:
+  """{'a': {'b': 1}} to {'a.b': 1}; tuples become lists, as JSON has them."""
+  flat = {}
+  for name, value in tree.items():
+    if isinstance(value, dict):
+      flat.update(flatten(value, f'{prefix}{name}.'))
+    else:
+      flat[prefix + name] = list(value) if isinstance(value, tuple) else value
+  return flat
+
+
+def data_choices(data: Dict[str, Any]) -> Dict[str, Any]:
+  """What tells one data set from another among the arguments of `prepare.load`.
+
+  Args:
+    data: keyword arguments of `prepare.load`.
+
+  Returns:
+    The name, and the options that differ from the data set's own.
+  """
+  choices = {'dataset': data['name']}
+  choices.update({k: v for k, v in (data.get('overrides') or {}).items() if v is not None})
+  if data['name'] == 'csv':
+    choices.update({k: v for k, v in (data.get('csv_options') or {}).items() if v is not None})
+    choices['interactions'] = str(pathlib.Path(choices['interactions']).resolve())
+  if data['name'] == 'drift':
+    plain = {'size': 'default', 'seed': 0, 'hide_categories': False}
+    choices.update({f'drift_{k}': v for k, v in (data.get('drift_options') or {}).items()
+                    if v != plain[k]})
+  return choices
+
+
+def default_workdir(config, choices: Dict[str, Any]) -> pathlib.Path:
+  """runs/<dataset>-<kd>-seed<seed>, then every choice that is not the default.
+
+  Args:
+    config: the configuration before it is resolved.
+    choices: from `data_choices`.
+  """
+  plain = flatten(default_config().to_dict())
+  parts = [choices['dataset'], config.kd, f'seed{config.seed}']
+  for name, value in choices.items():
+    if name == 'interactions':
+      digest = hashlib.sha256(value.encode()).hexdigest()[:6]
+      parts.insert(1, f'{pathlib.Path(value).name.split(".")[0]}-{digest}')
+    elif name != 'dataset':
+      parts.append(f'{name}={value}')
+  for name, value in flatten(config.to_dict()).items():
+    if name not in ('kd', 'seed') and value != plain.get(name):
+      if isinstance(value, list):
+        value = ','.join(map(str, value))
+      parts.append(f'{name.split(".")[-1]}={value}')
+  name = re.sub(r'[^\w.,=+-]', '_', '-'.join(parts))
+  if len(name) > 160:
+    name = f'{name[:150]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}'
+  return pathlib.Path('runs') / name
+
+
+def open_workdir(path, identity: Dict[str, Any], overwrite: bool) -> pathlib.Path:
+  """Creates the folder, or checks that it belongs to the same run.
+
+  Args:
+    path: the folder.
+    identity: everything that decides the run's numbers; saved as config.json.
+    overwrite: delete a folder of another run instead of refusing it.
+
+  Raises:
+    UserError: if the folder was made with another configuration, or cannot be written.
+  """
+  path = files.make_directory(path)
+  saved_file = path / 'config.json'
+  if overwrite:
+    for name in ('config.json', 'metrics.jsonl', 'results.json'):
+      (path / name).unlink(missing_ok=True)
+    for name in ('checkpoints', 'export', 'per_user', 'tensorboard'):
+      shutil.rmtree(path / name, ignore_errors=True)
+  if saved_file.exists():
+    difference = _difference(files.read_json(saved_file), identity)
+    if difference:
+      raise UserError(f'{path} was made with another configuration ({difference}): choose another '
+                      '--workdir, or pass --overwrite to start it anew.')
+  elif any(path.iterdir()):
+    raise UserError(f'{path} is not empty and holds no config.json of a run: choose another --workdir, '
+                    'or empty it.')
+  else:
+    files.write_json(saved_file, identity)
+  return path
+
+
+def _difference(saved: Dict[str, Any], wanted: Dict[str, Any]) -> Optional[str]:
+  """'field: then -> now, ...' or None."""
+  before, now = flatten(saved), flatten(wanted)
+  fields = [name for name in dict.fromkeys([*before, *now])
+            if before.get(name) != now.get(name)]
+  shown = ', '.join(f'{name}: {before.get(name)} -> {now.get(name)}' for name in fields[:8])
+  return shown + (f' and {len(fields) - 8} more' if len(fields) > 8 else '') if fields else None
