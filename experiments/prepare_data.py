@@ -12,7 +12,7 @@ from graphsane_tf.data import prepare
 data_flags.define()
 
 
-def main(_) -> None:
+def main() -> None:
   options = data_flags.from_flags(flags.FLAGS)
   interactions = prepare.load(**options)
   print(prepare.describe(interactions, options['name']))

@@ -84,6 +84,7 @@ def _collect(tables, recipe: Recipe, name: str):
   values = {}
   for key, chunks in encoded.items():
     columns[key], values[key] = _codes(chunks)
+  pa.default_memory_pool().release_unused()
   return columns, values, newest
 
 
@@ -145,7 +146,8 @@ def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str
   if (columns['time'][1:] < columns['time'][:-1]).any():
     _select(columns, np.argsort(columns['time'], kind='stable'))
   pairs = columns['user'].astype(np.int64) * len(values['item']) + columns['item']
-  repeated = pd.Index(pairs).duplicated(keep=recipe.duplicates)
+  # A Series, because an Index would first build a second hash table to test for uniqueness.
+  repeated = pd.Series(pairs, copy=False).duplicated(keep=recipe.duplicates).to_numpy()
   del pairs
   if repeated.any():
     _select(columns, ~repeated)

@@ -62,8 +62,10 @@ def download(name: str, folder, url: Optional[str] = None,
                     'again.')
   os.replace(part, target)
   if name in _MEMBERS:
-    _unpack(target, folder, _MEMBERS[name])
-    target.unlink()
+    try:
+      _unpack(target, folder, _MEMBERS[name])
+    finally:
+      target.unlink()
 
 
 def _fetch(url: str, part: pathlib.Path) -> None:
@@ -131,19 +133,17 @@ def _unpack(path: pathlib.Path, folder: pathlib.Path, wanted) -> None:
         parts = pathlib.PurePosixPath(member.filename.replace('\\', '/'))
         if parts.is_absolute() or '..' in parts.parts or stat.S_ISLNK(member.external_attr >> 16):
           raise UserError(f'{path} holds the unsafe member {member.filename!r}; it is not the '
-                          'owner\'s file, delete it.')
+                          'owner\'s file and was removed.')
         if parts.name in wanted:
           members[parts.name] = member
       for name in wanted:
         if name not in members:
-          raise UserError(f'{path} holds no {name}; it is not the owner\'s file, delete it.')
+          raise UserError(f'{path} holds no {name}; it is not the owner\'s file and was removed.')
       # The file that `find` looks for comes last, so its presence means all are there.
       for name in reversed(wanted):
         _copy_member(archive, members[name], path, folder / name)
   except (zipfile.BadZipFile, EOFError) as error:
-    path.unlink()
-    raise UserError(f'{path} is a damaged zip and was removed; run the same command '
-                    'again.') from error
+    raise UserError(f'{path} arrived as a damaged zip; run the same command again.') from error
 
 
 def _copy_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: pathlib.Path,
@@ -151,13 +151,16 @@ def _copy_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: pathli
   """Unpacks one member under a temporary name and renames it."""
   part = target.with_name(target.name + '.part')
   written = 0
-  with archive.open(member) as source, open(part, 'wb') as stream:
-    while piece := source.read(_PIECE):
-      written += len(piece)
-      if written > _MAX_MEMBER_BYTES:
-        raise UserError(f'{path}: {member.filename} unpacks to over {_MAX_MEMBER_BYTES:,} bytes; '
-                        'it is not the owner\'s file, delete it.')
-      stream.write(piece)
-    stream.flush()
-    os.fsync(stream.fileno())
-  os.replace(part, target)
+  try:
+    with archive.open(member) as source, open(part, 'wb') as stream:
+      while piece := source.read(_PIECE):
+        written += len(piece)
+        if written > _MAX_MEMBER_BYTES:
+          raise UserError(f'{path}: {member.filename} unpacks to over {_MAX_MEMBER_BYTES:,} '
+                          'bytes; it is not the owner\'s file and was removed.')
+        stream.write(piece)
+      stream.flush()
+      os.fsync(stream.fileno())
+    os.replace(part, target)
+  finally:
+    part.unlink(missing_ok=True)

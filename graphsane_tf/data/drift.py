@@ -1,27 +1,28 @@
 """A synthetic log in which it is known who changed interests, when, and from what to what.
 
-The timeline is ten segments of exactly one tenth of the rows each: the base block is the first six,
-the incremental blocks 1, 2, 3 and 4 are the last four (the cuts at 60, 70, 80 and 90 % of the rows).
+The timeline is ten segments of exactly one tenth of the rows each: the base block is the first
+six, the incremental blocks 1, 2, 3 and 4 are the last four (cuts at 60, 70, 80 and 90 %).
 
 Planted, with the numbers:
 
 * Categories and styles. Items are dealt evenly to the categories (6, 10, 20 for the sizes small,
   default, large) and inside a category to its styles (3, 4, 4).
 * Popularity. Inside a category an item is drawn in proportion to rank^-0.8, ranks at random.
-* Interests. A user's interactions fall with probability 0.65 in a main category, 0.20 in a secondary
-  one, and 0.15 evenly over the other categories.
+* Interests. A user's interactions fall with probability 0.65 in a main category, 0.20 in a
+  secondary one, and 0.15 evenly over the other categories.
 * Taste. In each category a user has one favourite style, which gets 0.70 of his draws there; the
   other styles share the rest evenly. Popularity decides inside the style.
 * Movers. Exactly 30 % of all users (drawn among those present in the base block), a third each at
-  the start of block 1, 2 and 3: the main category becomes another one, which is neither the old main
-  nor the secondary one, and the old main category falls to the background level of the rest.
+  the start of block 1, 2 and 3: the main category becomes another one, which is neither the old
+  main nor the secondary one, and the old main category falls to the background level of the rest.
 * Newcomers. 3 % of the users and 2 % of the items arrive in each of the blocks 1 to 4; the rest is
   there from the start. A new item has the mean popularity of its category.
 * Activity. A user gets in each segment of his presence a share of the segment's rows between 0.75
   and 1.25 of the average, rounded up or down: 3 to 7 rows in nearly all cases.
 
-A user never meets an item twice: a repeated draw is drawn again in the same category. Users far into
-a small category therefore move down its popularity ranks, but keep the planted category shares.
+A user never meets an item twice: a repeated draw is drawn again in the same category. Users far
+into a small category therefore move down its popularity ranks, but keep the planted
+category shares.
 """
 import dataclasses
 import hashlib
@@ -59,8 +60,8 @@ class DriftTruth:
 
   Attributes:
     mover: [num_users] bool, whether the user changes his main category.
-    move_time: [num_users] int32, the block whose rows are the first after the move (1, 2 or 3); 0 for
-      a stayer.
+    move_time: [num_users] int32, the block whose rows are the first after the move (1, 2 or 3); 0
+      for a stayer.
     lost_category: [num_users] int32, the mover's old main category; -1 for a stayer.
     gained_category: [num_users] int32, the mover's new main category; -1 for a stayer.
     main_category: [num_users] int32, the main category at the user's arrival.

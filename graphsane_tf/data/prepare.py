@@ -181,5 +181,5 @@ def _check_size(interactions: Interactions) -> None:
   blocks.BlockStream(interactions)
   for count, what in ((interactions.num_users, 'user'), (interactions.num_items, 'item')):
     if count < 2:
-      raise UserError(f'{interactions.name} has only one {what} after filtering; give a log with several or '
-                      f'lower --min_{what}_interactions.')
+      raise UserError(f'{interactions.name} has only one {what} after filtering; give a log with '
+                      f'several or lower --min_{what}_interactions.')
