@@ -1,0 +1,37 @@
+# Two commands do everything on a fresh machine: `make run` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help install run test test-slow notebook clean
+
+help:
+	@echo 'make run        install into .venv and run SGCT + SANE on the embedded data set'
+	@echo 'make test       install into .venv and run the tests'
+	@echo 'make test-slow  the tests with full products and long runs'
+	@echo 'make clean      delete .venv (runs and data stay)'
+
+$(VENV)/.installed: setup.cfg setup.py constraints.txt
+	@echo 'installing into $(VENV) (TensorFlow is large: this takes a few minutes the first time)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(PIP) -e '.[test]'
+	touch $@
+
+install: $(VENV)/.installed
+
+run: install
+	$(BIN)/python experiments/run_incremental.py --dataset=drift --kd=sgct --sane
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-slow: $(VENV)/.installed-test
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV)
