@@ -11,8 +11,8 @@ Prec(r) = (hit_1 + ... + hit_r) / r:
 Two published variants: `map_denominator='truncated'` divides AP@k by min(|I|, k), and
 `ndcg_ideal='relevant'` takes the ideal of NDCG@k over min(|I|, k) ranks, the best that can be had.
 
-All held-out items count in |I|, also those that no list can contain because the model has never seen
-them. Means are over the users with at least one held-out item.
+All held-out items count in |I|, also those that no list can contain because the model has never
+seen them. Means are over the users with at least one held-out item.
 """
 from typing import Sequence
 
@@ -37,8 +37,8 @@ def per_user(top_ids: np.ndarray, held_out: tuple[np.ndarray, np.ndarray],
     ndcg_ideal: 'k' or 'relevant'.
 
   Returns:
-    [n] float64 for each of 'recall@5', 'precision@5', 'map@5', 'ndcg@5', ...; NaN for a user without
-    held-out items.
+    [n] float64 for each of 'recall@5', 'precision@5', 'map@5', 'ndcg@5', ...; NaN for a user
+    without held-out items.
   """
   if map_denominator not in ('relevant', 'truncated'):
     raise UserError(f"map_denominator {map_denominator!r}: choose 'relevant' or 'truncated'.")

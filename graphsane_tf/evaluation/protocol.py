@@ -14,8 +14,8 @@ class EvaluationResult:
 
   Attributes:
     metrics: means over the known users with held-out items, e.g. {'recall@20': 0.1}; {} if none.
-    new_users: the same for users the model has never seen, who all get the most popular items; {} if
-      there is none.
+    new_users: the same for users the model has never seen, who all get the most popular items; {}
+      if there is none.
     coverage: users, users_known (numbers of users with held-out items), interactions,
       interactions_known_users (numbers of held-out interactions), and items_known (the share of the
       held-out interactions whose item the model knows; 0 if there is no interaction).

@@ -50,7 +50,8 @@ def paired_wilcoxon(a: np.ndarray, b: np.ndarray) -> PairedTest:
   """
   a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
   if a.shape != b.shape or a.ndim != 1:
-    raise UserError(f'a paired test needs two lists of the same users, got {a.shape} and {b.shape}.')
+    raise UserError('a paired test needs two lists of the same users, got shapes '
+                    f'{a.shape} and {b.shape}.')
   difference = a - b
   difference = difference[~np.isnan(difference)]
   if not len(difference):

@@ -1,0 +1,78 @@
+"""Tests of the chunked, tiled top-k."""
+import graphsane_tf  # Selects legacy Keras.
+import numpy as np
+import pytest
+
+from graphsane_tf.evaluation import ranking
+
+SIZES = [(1, 1), (3, 7), (64, 64), (65, 100), (100, 130), (512, 8_192)]
+
+
+def _csr(matrix):
+  return np.concatenate([[0], np.cumsum(matrix.sum(axis=1))]), np.nonzero(matrix)[1]
+
+
+def _oracle(user_vectors, item_vectors, users, seen, k):
+  """Dense scores, stable sort; for vectors whose products are exact."""
+  scores = np.where(seen, -np.inf, user_vectors @ item_vectors.T)[users]
+  scores = np.pad(scores, ((0, 0), (0, k)), constant_values=-np.inf)
+  ids = np.argsort(-scores, axis=1, kind='stable')[:, :k]
+  scores = np.take_along_axis(scores, ids, axis=1)
+  return np.where(scores == -np.inf, -1, ids), scores
+
+
+@pytest.mark.parametrize('chunk,tile', SIZES)
+@pytest.mark.parametrize('k', [1, 20, 400])
+def test_agrees_with_the_oracle_with_ties_and_full_users(chunk, tile, k):
+  rng = np.random.default_rng(0)
+  user_vectors = rng.integers(-1, 2, (150, 3)).astype(np.float32)
+  item_vectors = rng.integers(-1, 2, (333, 3)).astype(np.float32)
+  seen = rng.random((150, 333)) < 0.15
+  seen[5], seen[6], seen[7, 1:] = True, False, True
+  users = rng.permutation(150)[:131]
+  ids, scores = ranking.top_k(user_vectors, item_vectors, users, _csr(seen), k, chunk, tile)
+  wanted_ids, wanted_scores = _oracle(user_vectors, item_vectors, users, seen, k)
+  np.testing.assert_array_equal(ids, wanted_ids)
+  np.testing.assert_array_equal(scores, wanted_scores)
+  assert ids.dtype == np.int32 and scores.dtype == np.float32
+
+
+@pytest.mark.parametrize('dimension', [5, 128, 384])
+def test_equal_items_come_in_order_and_sizes_change_nothing(dimension):
+  rng = np.random.default_rng(1)
+  copies = rng.integers(40, size=997)
+  item_vectors = rng.normal(size=(40, dimension)).astype(np.float32)[copies]
+  user_vectors = rng.normal(size=(130, dimension)).astype(np.float32)
+  nothing = np.zeros(131, int), np.zeros(0, int)
+  results = [ranking.top_k(user_vectors, item_vectors, np.arange(130), nothing, 60, chunk, tile)
+             for chunk, tile in SIZES]
+  for ids, scores in results:
+    groups = copies[ids]
+    assert (np.diff(ids)[np.diff(groups) == 0] > 0).all()
+    assert (np.diff(scores) <= 0).all()
+    np.testing.assert_array_equal(ids, results[0][0])
+
+
+def test_all_negative_scores_are_not_beaten_by_padding():
+  ids, scores = ranking.top_k(
+      np.ones((2, 4)), -np.ones((3, 4)), np.arange(2), (np.array([0, 1, 1]), np.array([0])), 4)
+  np.testing.assert_array_equal(ids, [[1, 2, -1, -1], [0, 1, 2, -1]])
+  np.testing.assert_array_equal(scores[1], [-4, -4, -4, -np.inf])
+
+
+def test_no_users():
+  ids, scores = ranking.top_k(
+      np.ones((2, 4)), np.ones((3, 4)), np.zeros(0, int), (np.zeros(3, int), np.zeros(0, int)), 2)
+  assert ids.shape == scores.shape == (0, 2)
+
+
+def test_is_repeatable_and_traced_once():
+  rng = np.random.default_rng(2)
+  users, items = rng.normal(size=(200, 16)), rng.normal(size=(300, 16))
+  seen = _csr(rng.random((200, 300)) < 0.1)
+  first = ranking.top_k(users, items, np.arange(200), seen, 20, 64, 128)
+  again = ranking.top_k(users, items, np.arange(200), seen, 20, 64, 128)
+  ranking.top_k(users[:50, :7], items[:, :7], np.arange(50), (seen[0][:51], seen[1]), 5)
+  for one, two in zip(first, again):
+    np.testing.assert_array_equal(one, two)
+  assert ranking._rank_chunk.experimental_get_tracing_count() == 1

@@ -1,0 +1,88 @@
+"""Means over neighbourhoods, whole and sampled, with their gradients."""
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from graphsane_tf.graph import csr, views
+from graphsane_tf.random import Seeds
+
+
+@pytest.fixture(name='graph')
+def graph_fixture():
+  rng = np.random.default_rng(2)
+  keys = rng.permutation(9 * 7)[:30]
+  keys = keys[keys // 7 != 4]  # User 4 has no items.
+  return views.Graph(csr.from_pairs(keys // 7, keys % 7, 9, 7), num_knn=3)
+
+
+def _dense_mean(table: csr.Csr, rows: np.ndarray) -> np.ndarray:
+  matrix = table.matrix().toarray()
+  return matrix @ rows / np.maximum(matrix.sum(1, keepdims=True), 1)
+
+
+@pytest.mark.parametrize('relation', ['ui', 'iu', 'uu', 'ii'])
+def test_whole_view_is_the_mean_and_has_its_gradient(graph, relation):
+  table = graph.relations[relation].table
+  rng = np.random.default_rng(3)
+  rows = tf.Variable(rng.normal(size=(table.num_columns, 4)).astype(np.float32))
+  weight = rng.normal(size=(table.num_rows, 4)).astype(np.float32)
+
+  @tf.function
+  def forward_and_back():
+    with tf.GradientTape() as tape:
+      mean = graph.whole().mean(relation, None, lambda nodes: views.take(rows, nodes), 2)
+      loss = tf.reduce_sum(mean * weight)
+    return mean, tape.gradient(loss, rows)
+
+  mean, gradient = forward_and_back()
+  np.testing.assert_allclose(mean, _dense_mean(table, rows.numpy()), atol=1e-6)
+  matrix = table.matrix().toarray()
+  expected = (matrix / np.maximum(matrix.sum(1, keepdims=True), 1)).T @ weight
+  np.testing.assert_allclose(gradient, expected, atol=1e-6)
+
+
+def test_draws_are_distinct_neighbours_and_all_of_them_when_few(graph):
+  table = graph.relations['ui'].table
+  for fanout in (1, 2, 3, 10):
+    found, drawn = views.draw_neighbours(
+        graph.relations['ui'], tf.range(9), fanout, tf.constant([1, 2]))
+    for user in range(9):
+      mine = table.indices[table.indptr[user]:table.indptr[user + 1]]
+      got = found.numpy()[user][drawn.numpy()[user] > 0]
+      assert len(got) == min(len(mine), fanout) == len(set(got))
+      assert set(got) <= set(mine)
+
+
+@pytest.mark.parametrize('fanout', [1, 2, 3])
+def test_sampled_mean_is_unbiased(graph, fanout):
+  """Mean over many draws, within five standard errors; a wrong divisor or offset is far outside."""
+  table = graph.relations['ui'].table
+  rows = np.random.default_rng(5).normal(size=(7, 3)).astype(np.float32)
+
+  @tf.function
+  def draw(seed):
+    view = graph.sampled(Seeds(seed))
+    return view.mean('ui', tf.range(9), lambda nodes: tf.gather(rows, nodes), fanout)
+
+  draws = np.stack([draw(tf.constant([7, k])).numpy() for k in range(1500)]).astype(np.float64)
+  error = draws.std(0) / np.sqrt(len(draws))
+  gap = np.abs(draws.mean(0) - _dense_mean(table, rows))
+  assert np.all(gap <= 5 * error + 1e-6)
+
+
+def test_sampled_view_equals_whole_view_when_it_draws_everything(graph):
+  rows = tf.constant(np.random.default_rng(6).normal(size=(7, 3)).astype(np.float32))
+  nodes = tf.constant([4, 8, 0])
+  sampled = graph.sampled(Seeds(tf.constant([0, 1]))).mean(
+      'ui', nodes, lambda n: tf.gather(rows, n), 20)
+  np.testing.assert_allclose(
+      sampled, _dense_mean(graph.edges, rows.numpy())[nodes.numpy()], atol=1e-6)
+
+
+def test_an_empty_neighbour_graph_gives_zeros():
+  graph = views.Graph(csr.from_pairs(np.arange(3), np.arange(3), 3, 3), num_knn=2)
+  rows = tf.ones([3, 2])
+  whole = tf.function(lambda: graph.whole().mean('uu', None, lambda n: rows, 2))()
+  sampled = graph.sampled(Seeds(tf.constant([0, 0]))).mean(
+      'uu', tf.range(3), lambda n: tf.gather(rows, n), 2)
+  assert not whole.numpy().any() and not sampled.numpy().any()

@@ -1,0 +1,49 @@
+"""Small logs and contexts that several tests share."""
+import numpy as np
+import pandas as pd
+
+from graphsane_tf.config import default_config
+from graphsane_tf.data.blocks import BlockStream
+from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.training.context import BlockContext
+
+
+def interactions_of(user, item, category=None) -> Interactions:
+  """A log with the given rows, in time order, renumbered by first appearance."""
+  user, user_ids = pd.factorize(np.asarray(user))
+  item, item_ids = pd.factorize(np.asarray(item))
+  names = lambda ids, letter: np.array([f'{letter}{k}' for k in ids], object)
+  return Interactions(
+      user.astype(np.int32), item.astype(np.int32), np.arange(len(user), dtype=np.int64),
+      names(user_ids, 'u'), names(item_ids, 'i'),
+      None if category is None else np.asarray(category, np.int32)[item_ids],
+      None if category is None else np.array([f'c{k}' for k in range(max(category) + 1)], object),
+      name='test', fingerprint='test')
+
+
+def random_log(rows=600, users=30, items=40, seed=0, categories=4) -> Interactions:
+  """Unique random pairs with categories."""
+  rng = np.random.default_rng(seed)
+  keys = rng.permutation(users * items)[:rows]
+  return interactions_of(keys // items, keys % items, rng.integers(categories, size=items))
+
+
+def context_of(log: Interactions, index: int) -> BlockContext:
+  """The context of block `index` of a log."""
+  stream = BlockStream(log)
+  return BlockContext(log, stream.block(index), stream.block(index - 1) if index else None)
+
+
+def tiny_config(**changes):
+  """A configuration that trains in seconds; `changes` are dotted fields with __ for dots."""
+  config = default_config()
+  config.model.embedding_dim = 8
+  config.model.num_knn = 5
+  config.train.batch_size = 64
+  config.train.base_epochs = 2
+  config.train.epochs = 2
+  config.sane.size = 10
+  config.clustering.num_clusters = 3
+  config.update_from_flattened_dict(
+      {name.replace('__', '.'): value for name, value in changes.items()})
+  return config

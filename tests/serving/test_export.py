@@ -1,0 +1,196 @@
+"""Tests of the SavedModel export."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import graphsane_tf  # Selects legacy Keras.
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from graphsane_tf.errors import UserError
+from graphsane_tf.serving import export
+
+NUM_USERS, NUM_ITEMS, DIMENSION = 37, 101, 6
+USER_IDS = [f'usér-{number}' for number in range(NUM_USERS - 1)] + ['用户 "x",\n']
+ITEM_IDS = [f'item-{number}' for number in range(NUM_ITEMS - 1)] + ['商品 ☕']
+
+
+def _arrays(seed=0):
+  """Small integer vectors: exact scores, many ties. User 3 saw all items, user 4 none."""
+  rng = np.random.default_rng(seed)
+  seen = rng.random((NUM_USERS, NUM_ITEMS)) < 0.2
+  seen[3], seen[4] = True, False
+  indptr = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
+  return {
+      'user_vectors': rng.integers(-2, 3, (NUM_USERS, DIMENSION)).astype(np.float32),
+      'item_vectors': rng.integers(-2, 3, (NUM_ITEMS, DIMENSION)).astype(np.float32),
+      'user_ids': USER_IDS, 'item_ids': ITEM_IDS, 'seen': (indptr, np.nonzero(seen)[1]),
+      'popularity': rng.integers(0, 20, NUM_ITEMS)}
+
+
+def _oracle(arrays, user, k):
+  """[(item id, score)] of one known user."""
+  scores = (arrays['item_vectors'] @ arrays['user_vectors'][user]).astype(np.float64)
+  indptr, indices = arrays['seen']
+  scores[indices[indptr[user]:indptr[user + 1]]] = -np.inf
+  order = np.argsort(-scores, kind='stable')[:k]
+  return [(ITEM_IDS[item], scores[item]) for item in order if scores[item] > -np.inf]
+
+
+@pytest.fixture(scope='module')
+def arrays():
+  return _arrays()
+
+
+@pytest.fixture(scope='module')
+def path(arrays, tmp_path_factory):
+  folder = tmp_path_factory.mktemp('export') / 'block-1'
+  export.export_block(folder, **arrays)
+  return folder
+
+
+@pytest.fixture(scope='module')
+def model(path):
+  return tf.saved_model.load(str(path))
+
+
+@pytest.mark.parametrize('k', [1, 5, 20, NUM_ITEMS, NUM_ITEMS + 30])
+def test_agrees_with_the_oracle(model, arrays, k):
+  answers = export.recommend(model, USER_IDS, k)
+  assert answers == [_oracle(arrays, user, k) for user in range(NUM_USERS)]
+  assert answers[3] == []
+  assert len(answers[4]) == min(k, NUM_ITEMS)
+
+
+def test_shapes_and_padding(model):
+  k = NUM_ITEMS + 9
+  answer = model.signatures['serving_default'](
+      user_id=tf.constant([USER_IDS[3], USER_IDS[4], 'nobody']), k=tf.constant(k))
+  ids, scores = answer['item_id'].numpy(), answer['score'].numpy()
+  assert ids.shape == scores.shape == (3, k) and scores.dtype == np.float32
+  assert (ids[0] == b'').all() and (scores[0] == -np.inf).all()
+  for row in (1, 2):
+    assert set(ids[row][:NUM_ITEMS]) == {name.encode() for name in ITEM_IDS}
+    assert (ids[row][NUM_ITEMS:] == b'').all() and (scores[row][NUM_ITEMS:] == -np.inf).all()
+
+
+def test_unknown_users_get_the_popular_items(model, arrays):
+  order = np.argsort(-arrays['popularity'], kind='stable')[:7]
+  wanted = [(ITEM_IDS[item], pytest.approx(np.log1p(arrays['popularity'][item]))) for item in order]
+  assert export.recommend(model, ['nobody', USER_IDS[0], ''], 7) == [
+      wanted, _oracle(arrays, 0, 7), wanted]
+
+
+@pytest.mark.parametrize('k', [0, -1])
+def test_no_items_asked(model, k):
+  answer = model.signatures['serving_default'](
+      user_id=tf.constant(USER_IDS[:2]), k=tf.constant(k))
+  assert answer['item_id'].shape == answer['score'].shape == (2, 0)
+
+
+def test_no_users_asked(model):
+  assert export.recommend(model, [], 5) == []
+
+
+def test_large_batches_go_in_slices(model, arrays):
+  users = np.random.default_rng(1).integers(NUM_USERS, size=2500)
+  answers = export.recommend(model, [USER_IDS[user] for user in users], 4)
+  wanted = [_oracle(arrays, user, 4) for user in range(NUM_USERS)]
+  assert answers == [wanted[user] for user in users]
+
+
+def test_equal_items_keep_their_order_and_answers_do_not_depend_on_the_batch(tmp_path):
+  rng = np.random.default_rng(2)
+  copies = rng.integers(7, size=NUM_ITEMS)
+  arrays = dict(
+      _arrays(), seen=(np.zeros(NUM_USERS + 1, int), np.zeros(0, int)),
+      user_vectors=rng.normal(size=(NUM_USERS, 48)),
+      item_vectors=rng.normal(size=(7, 48))[copies])
+  export.export_block(tmp_path / 'm', **arrays)
+  model = tf.saved_model.load(str(tmp_path / 'm'))
+  together = export.recommend(model, USER_IDS, NUM_ITEMS)
+  for user in (0, 5, NUM_USERS - 1):
+    assert export.recommend(model, USER_IDS[user:user + 1], NUM_ITEMS)[0] == together[user]
+  for row in together:
+    numbers = np.array([ITEM_IDS.index(item) for item, _ in row])
+    groups = copies[numbers]
+    assert np.count_nonzero(np.diff(groups)) == 6
+    assert (np.diff(numbers)[np.diff(groups) == 0] > 0).all()
+
+
+def test_unsorted_seen_items_are_accepted(tmp_path, arrays):
+  indptr, indices = arrays['seen']
+  mixed = np.concatenate([indices[start:stop][::-1] for start, stop in zip(indptr, indptr[1:])])
+  export.export_block(tmp_path / 'm', **dict(arrays, seen=(indptr, mixed)))
+  assert export.recommend(tmp_path / 'm', USER_IDS[:3], 9) == [
+      _oracle(arrays, user, 9) for user in range(3)]
+
+
+_CLIENT = '''
+import json, sys
+for name in ('graphsane_tf', 'tensorflow_recommenders', 'tf_keras'):
+  sys.modules[name] = None  # Any attempt to import it fails.
+import tensorflow as tf
+model = tf.saved_model.load(sys.argv[1])
+answer = model.signatures['serving_default'](
+    user_id=tf.constant(json.loads(sys.argv[2])), k=tf.constant(11))
+print(json.dumps({
+    'score': answer['score'].numpy().tolist(),
+    'item_id': [[item.decode() for item in row] for row in answer['item_id'].numpy()]}))
+'''
+
+
+def test_a_fresh_process_needs_only_tensorflow(path, model, tmp_path):
+  users = USER_IDS + ['nobody']
+  clean = {name: value for name, value in os.environ.items()
+           if name not in ('TF_USE_LEGACY_KERAS', 'PYTHONPATH')}
+  done = subprocess.run(
+      [sys.executable, '-I', '-c', _CLIENT, str(path), json.dumps(users)], cwd=tmp_path, env=clean,
+      capture_output=True, text=True, check=False)
+  assert done.returncode == 0, done.stderr
+  answer = json.loads(done.stdout.splitlines()[-1])
+  here = model.signatures['serving_default'](user_id=tf.constant(users), k=tf.constant(11))
+  assert answer['item_id'] == [[item.decode() for item in row] for row in here['item_id'].numpy()]
+  np.testing.assert_array_equal(np.array(answer['score'], np.float32), here['score'].numpy())
+
+
+def test_tables_are_not_graph_constants(tmp_path, path):
+  rng = np.random.default_rng(0)
+  users, items = 3000, 2000
+  export.export_block(
+      tmp_path / 'm', rng.normal(size=(users, 32)), rng.normal(size=(items, 32)),
+      [f'user-{number}' for number in range(users)], [f'item-{number}' for number in range(items)],
+      (np.arange(users + 1) * 5, rng.integers(items, size=users * 5)), np.ones(items))
+  small, large = (pathlib.Path(folder, 'saved_model.pb').stat().st_size
+                  for folder in (path, tmp_path / 'm'))
+  assert abs(large - small) < 2000
+
+
+def test_replaces_an_older_export_and_leaves_no_other_file(tmp_path, arrays):
+  export.export_block(tmp_path / 'm', **arrays)
+  other = dict(arrays, popularity=arrays['popularity'][::-1])
+  export.export_block(tmp_path / 'm', **other)
+  best = ITEM_IDS[int(np.argmax(other['popularity']))]
+  assert export.recommend(tmp_path / 'm', ['nobody'], 1)[0][0][0] == best
+  assert [name.name for name in tmp_path.iterdir()] == ['m']
+
+
+@pytest.mark.parametrize('change,message', [
+    ({'user_ids': USER_IDS[:-1]}, 'user ids'),
+    ({'item_ids': ITEM_IDS[:-1] + ITEM_IDS[:1]}, 'item ids'),
+    ({'popularity': np.ones(3)}, 'popularity'),
+    ({'item_vectors': np.full((NUM_ITEMS, DIMENSION), np.nan)}, 'not finite'),
+    ({'seen': (np.arange(NUM_USERS + 1), np.full(NUM_USERS, NUM_ITEMS))}, 'seen items'),
+])
+def test_refuses_what_does_not_fit(tmp_path, arrays, change, message):
+  with pytest.raises(UserError, match=message):
+    export.export_block(tmp_path / 'm', **dict(arrays, **change))
+  assert not list(tmp_path.iterdir())
+
+
+def test_names_a_folder_without_a_model(tmp_path):
+  with pytest.raises(UserError, match='nothing-here'):
+    export.recommend(tmp_path / 'nothing-here', ['a'], 1)
