@@ -5,15 +5,11 @@
 import pathlib
 
 from absl import flags
-from ml_collections import config_flags
 
 from graphsane_tf import cli
 from graphsane_tf.data import describe, flags as data_flags, prepare
 from graphsane_tf.errors import UserError
 
-_CONFIG = config_flags.DEFINE_config_file(
-    'config', str(pathlib.Path(__file__).resolve().parents[1] / 'configs' / 'default.py'),
-    'Configuration file; --config.field=value changes a field.', lock_config=True)
 _WORKDIR = flags.DEFINE_string('workdir', None, 'Folder of the run (default: below runs/).')
 _OVERWRITE = flags.DEFINE_bool('overwrite', False, 'Start anew if the folder holds a run.')
 _BLOCK = flags.DEFINE_string('block', 'all', 'all, or the number of one block to train.')
@@ -23,7 +19,7 @@ def main():
   from graphsane_tf.training import incremental, workdir  # pylint: disable=g-import-not-at-top
   if _BLOCK.value != 'all' and not _BLOCK.value.isdigit():
     raise UserError(f'--block={_BLOCK.value} is neither all nor a number.')
-  config = cli.apply_method_flags(_CONFIG.value)
+  config = cli.config_from_flags()
   data = data_flags.from_flags()
   interactions = prepare.load(**data)
   print(describe.describe(interactions, data['name']), flush=True)
@@ -34,6 +30,9 @@ def main():
 
 
 if __name__ == '__main__':
+  cli.define_config(str(pathlib.Path(__file__).resolve().parents[1] / 'configs' / 'default.py'))
   data_flags.define()
   cli.define_method_flags()
+  flags.adopt_module_key_flags(data_flags)
+  flags.adopt_module_key_flags(cli)
   cli.run(main)

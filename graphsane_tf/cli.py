@@ -1,10 +1,12 @@
 """What every command-line tool shares: flags to configuration, and errors people can read."""
+import os
 import sys
 from typing import Callable, List
 
 from absl import app
 from absl import flags
 from absl import logging
+from ml_collections import config_flags
 
 from graphsane_tf.errors import UserError
 
@@ -13,6 +15,7 @@ _CHOICES = {'backbone': 'backbone', 'kd': 'kd', 'replay': 'replay', 'sampler': '
             'clusters': 'clusters'}
 _NUMBERS = {'seed': 'seed', 'base_epochs': 'train.base_epochs', 'epochs': 'train.epochs',
             'batch_size': 'train.batch_size', 'embedding_dim': 'model.embedding_dim'}
+_SHARES = {'replay_ratio': 'replay_options.ratio', 'replay_window': 'replay_options.window'}
 
 
 def fail(message: str) -> None:
@@ -46,9 +49,42 @@ def run(main: Callable[[], None]) -> None:
   app.run(guarded, flags_parser=parse)
 
 
+def define_config(default_path: str) -> None:
+  """Defines --config, a file of `configs/`; --config.field=value changes a field."""
+  try:
+    config_flags.DEFINE_config_file(
+        'config', default_path, 'Configuration file; --config.field=value changes a field.',
+        lock_config=True)
+  except (AttributeError, KeyError) as error:
+    given = [a.split('=')[0] for a in sys.argv if a.startswith(('--config.', '-config.'))]
+    field = str(error.args[0]).strip('"\'').split("'")[0]
+    fail(f'{", ".join(given)}: the configuration has no field {field!r}; graphsane_tf/config.py '
+         'lists them.')
+
+
+def load_tensorflow() -> None:
+  """Imports TensorFlow and finds the devices without the notes that its C++ side prints meanwhile.
+
+  Those notes (no CUDA driver on a machine without a GPU, say) ignore every logging setting. Errors are
+  Python exceptions and are not lost.
+  """
+  sys.stderr.flush()
+  kept = os.dup(2)
+  silent = os.open(os.devnull, os.O_WRONLY)
+  os.dup2(silent, 2)
+  try:
+    import tensorflow as tf  # pylint: disable=g-import-not-at-top
+    tf.config.list_logical_devices()
+  finally:
+    os.dup2(kept, 2)
+    os.close(kept)
+    os.close(silent)
+
+
 def define_method_flags() -> None:
   """Defines the flags that choose methods and their most changed settings."""
   # Registries import TensorFlow, which a tool that only reads data does not need.
+  load_tensorflow()
   from graphsane_tf import backbones, clustering, config, distillation, negatives, replay  # pylint: disable=g-import-not-at-top
   registries = {'backbone': backbones, 'kd': distillation, 'replay': replay, 'sampler': negatives,
                 'clusters': clustering}
@@ -58,6 +94,9 @@ def define_method_flags() -> None:
   flags.DEFINE_enum('sane_variant', None, list(config.SANE_VARIANTS),
                     f'Rank band of the reservoir (default: {plain.sane_variant}).')
   flags.DEFINE_bool('sane', False, 'Short for --sampler=sane.')
+  flags.DEFINE_bool('full_retrain', None, 'Train each block from fresh weights on all rows so far.')
+  for name, field in _SHARES.items():
+    flags.DEFINE_float(name, None, f'Sets config.{field}.', lower_bound=0., upper_bound=1.)
   for name, field in _NUMBERS.items():
     flags.DEFINE_integer(name, None, f'Sets config.{field}.', lower_bound=0 if name == 'seed' else 1)
   flags.DEFINE_float('learning_rate', None, 'Of incremental blocks; sets '
@@ -65,16 +104,22 @@ def define_method_flags() -> None:
   flags.DEFINE_string('base_from', None, 'Another run whose base block is taken over.')
 
 
-def apply_method_flags(config, log: Callable[[str], None] = print):
-  """Puts the method flags that were given into `config` and returns it."""
+def config_from_flags(log: Callable[[str], None] = print):
+  """The configuration of --config with the method flags that were given."""
   from graphsane_tf import negatives  # pylint: disable=g-import-not-at-top
   values = flags.FLAGS
+  config = values.config
+  try:
+    config.kd  # A file that could not be loaded says so at the first use.
+  except OSError as error:
+    raise UserError(f'--config: {str(error).splitlines()[-1].strip()}.') from error
   if values.sane:
     if values.sampler not in (None, 'sane'):
       raise UserError(f'--sane and --sampler={values.sampler} name different samplers: give one.')
     config.sampler = 'sane'
-  fields = {**_CHOICES, **_NUMBERS, 'sane_variant': 'sane_variant',
-            'learning_rate': 'train.learning_rate', 'base_from': 'base_from'}
+  fields = {**_CHOICES, **_NUMBERS, **_SHARES, 'full_retrain': 'full_retrain',
+            'sane_variant': 'sane_variant', 'learning_rate': 'train.learning_rate',
+            'base_from': 'base_from'}
   for name, field in fields.items():
     if values[name].value is not None:
       config.update_from_flattened_dict({field: values[name].value})

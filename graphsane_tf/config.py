@@ -1,6 +1,8 @@
 """Every choice of a run, with its default. `configs/` holds named sets that start from this one."""
 from ml_collections import config_dict
 
+from graphsane_tf.errors import UserError
+
 # Rank bands of `--sane_variant`: the first rank of the reservoir.
 SANE_VARIANTS = {
     # The printed recipe: the top |Q| unobserved items.
@@ -22,6 +24,8 @@ def default_config() -> config_dict.ConfigDict:
   c.kd = 'none'
   # Replay of old interactions: a name in graphsane_tf.replay.
   c.replay = 'none'
+  # Train each block from fresh weights on all rows so far, without distillation and replay.
+  c.full_retrain = False
   # Negative sampler of the last slots: a name in graphsane_tf.negatives.
   c.sampler = 'uniform'
   # Item clusters of SANE: a name in graphsane_tf.clustering.
@@ -48,6 +52,10 @@ def default_config() -> config_dict.ConfigDict:
   c.model.dropout = 0.2
   # Weight of half the squared norms of the representations in a triplet (lambda_Theta).
   c.model.l2 = 0.02
+  # Propagation steps of LightGCN (L); a step beyond `fanout` draws as many as the last there.
+  c.model.num_layers = 3
+  # Largest score of PinSage, whose representations have one length (an inverse temperature).
+  c.model.pinsage_scale = 10.0
   # Weight of MGCCF's multi-graph proximity term.
   c.model.proximity = 0.002
   # Message passing over all training edges so far ('accumulated') or the block's own ('block').
@@ -93,10 +101,72 @@ def default_config() -> config_dict.ConfigDict:
   c.sane.uniform_theta = False
   # Keep items of earlier blocks out of the reservoir, too.
   c.sane.exclude_history = False
+  # Count an item in every cluster by its membership c_ik instead of in its argmax only.
+  c.sane.soft_membership = False
+
+  c.warp = config_dict.ConfigDict()
+  # Most trials of a pair for all its slots.
+  c.warp.trials = 10
+  # Margin: j violates if its score plus the margin exceeds the positive's.
+  c.warp.margin = 1.0
+  # 'bpr' (the paper's triplet loss) or 'hinge' (the publication's), weighted by the rank.
+  c.warp.loss = 'bpr'
+
+  c.dns = config_dict.ConfigDict()
+  # Uniform candidates of each slot.
+  c.dns.candidates = 5
+
+  c.pns = config_dict.ConfigDict()
+  # p of the geometric distribution of ranks; its mean is 1 / p.
+  c.pns.probability = 0.002
+  # Ranks kept for each user at most; the distribution is truncated there.
+  c.pns.max_depth = 1000
+  # Epochs between two rankings.
+  c.pns.refresh_epochs = 2
+
+  c.pinsage = config_dict.ConfigDict()
+  # Probability that the walk goes on instead of starting anew.
+  c.pinsage.damping = 0.85
+  # First rank of the band, its size, and the share of a small catalogue that it starts at the latest.
+  c.pinsage.start_rank = 201
+  c.pinsage.size = 100
+  c.pinsage.max_start_share = 0.04
+  # Iterations stop when no user's mass moves more than this share, or after so many.
+  c.pinsage.tolerance = 0.02
+  c.pinsage.max_iterations = 20
+  # Largest entries of each vector that the next block starts from.
+  c.pinsage.keep = 100
+
+  c.nscaching = config_dict.ConfigDict()
+  # Items in a user's cache (N1 of the publication), and fresh candidates at a renewal (N2).
+  c.nscaching.size = 50
+  c.nscaching.candidates = 50
+  # Temperature of the softmax of scores by which a cache is renewed.
+  c.nscaching.temperature = 1.0
+  # Epochs between two renewals.
+  c.nscaching.refresh_epochs = 1
+
+  c.esns = config_dict.ConfigDict()
+  # Similar items kept for each item.
+  c.esns.num_similar = 100
+  # Draws before a uniform negative is taken, because the user has taken the similar ones.
+  c.esns.tries = 8
+  # 'bpr' (the paper's triplet loss) or 'shift' (logistic loss of shifted scores).
+  c.esns.loss = 'bpr'
+  # Shift of the scores in the latter.
+  c.esns.shift = 0.0
+
+  c.demix = config_dict.ConfigDict()
+  # Uniform candidates of a pair.
+  c.demix.candidates = 10
+  # Both parameters of the Beta distribution of mixing shares.
+  c.demix.concentration = 1.0
 
   c.clustering = config_dict.ConfigDict()
   # Number of clusters (K).
   c.clustering.num_clusters = 10
+  # Most iterations of K-means, which starts the centres.
+  c.clustering.kmeans_iterations = 50
   # Degrees of freedom of the Student-t kernel (nu).
   c.clustering.nu = 1.0
   # Temperature of the membership softmax (tau).
@@ -112,6 +182,64 @@ def default_config() -> config_dict.ConfigDict:
   # Positives and negatives of an anchor in each step.
   c.sgct.num_positives = 15
   c.sgct.num_negatives = 22
+  # Most users, and most items, of a batch that are anchors; 0 is all of them.
+  c.sgct.num_anchors = 0
+
+  c.lwckd = config_dict.ConfigDict()
+  # Weights of layer 0 (embeddings), layer 1 and the final representation, each summed over the four
+  # relations; 100 : 10 : 1 as released, on sgct.weight's scale.
+  c.lwckd.layer0_weight = 0.1
+  c.lwckd.layer1_weight = 0.01
+  c.lwckd.final_weight = 0.001
+  # Temperature tau.
+  c.lwckd.temperature = 0.5
+  # Positives and negatives of an anchor, user-item and item-user (released: 15 and 22).
+  c.lwckd.num_positives = 15
+  c.lwckd.num_negatives = 22
+  # Positives and negatives of an anchor, user-user and item-item (released: 15 or 30, and 15).
+  c.lwckd.num_knn_positives = 15
+  c.lwckd.num_knn_negatives = 15
+  # Most users, and most items, of a batch that are anchors (0 is all of them: twice the time).
+  c.lwckd.num_anchors = 512
+
+  c.personal = config_dict.ConfigDict()
+  # Contrastive distillers weigh a user by exp(-strength * interest shift); 0 weighs all equally.
+  c.personal.strength = 0.0
+  # K-means clusters of items in which the shift is measured (K).
+  c.personal.num_clusters = 10
+
+  c.lsp = config_dict.ConfigDict()
+  # Weight of the mean divergences of users and of items; nowhere published. At 1000 the term has the
+  # size of GraphSAIL's self term.
+  c.lsp.weight = 1000.0
+  # Neighbours of a node drawn in each step (released: 10, fixed for the block).
+  c.lsp.num_neighbours = 10
+  # Temperature of the softmax over neighbours.
+  c.lsp.temperature = 1.0
+  # KL(teacher || student), as LSP's authors compute it; False: KL(student || teacher), as released.
+  c.lsp.teacher_first = True
+
+  c.graphsail = config_dict.ConfigDict()
+  # Weight of the self term, a sum over a pair's nodes (lambda_self; released: 100).
+  c.graphsail.self_weight = 100.0
+  # Weights of the local and global terms, means over all old nodes (lambda_local, lambda_global;
+  # released: 1e4 beside losses summed over 5,000 pairs).
+  c.graphsail.local_weight = 2.0
+  c.graphsail.global_weight = 2.0
+  # Clusters of users, and of items, whose means are the anchors (K).
+  c.graphsail.num_clusters = 10
+  # Temperature of the softmax over anchors (tau).
+  c.graphsail.temperature = 1.0
+  # False: KL(student || teacher), as released; True: KL(teacher || student).
+  c.graphsail.teacher_first = False
+
+  c.replay_options = config_dict.ConfigDict()
+  # Rows replayed in a block, as a share of all rows before it (released example: 0.2 of the log).
+  c.replay_options.ratio = 0.05
+  # Only this share of the rows before the block, the newest, may be replayed; 1 is all of them.
+  c.replay_options.window = 1.0
+  # inverse_degree draws a row by (1 / its user's degree) ^ exponent (the paper 1, released 3).
+  c.replay_options.exponent = 1.0
 
   c.evaluation = config_dict.ConfigDict()
   # Cut-offs of the metrics.
@@ -127,6 +255,9 @@ def default_config() -> config_dict.ConfigDict:
 def resolved(config: config_dict.ConfigDict) -> config_dict.FrozenConfigDict:
   """A copy in which every open field has its value; what the run reads and saves."""
   c = config_dict.ConfigDict(config.to_dict())
+  if c.full_retrain and (c.kd != 'none' or c.replay != 'none'):
+    raise UserError('--full_retrain trains on everything from fresh weights and takes no distiller or '
+                    'replay: leave out --kd and --replay.')
   if c.sane.start_rank is None:
     c.sane.start_rank = SANE_VARIANTS[c.sane_variant].start_rank
   c.train.base_min_epochs = min(c.train.base_min_epochs, c.train.base_epochs)

@@ -30,3 +30,8 @@ class Seeds:
     """[2] int32, a seed that no other call has been given."""
     self._count += 1
     return tf.random.experimental.stateless_fold_in(self._seed, self._count)
+
+  def child(self, name: str) -> 'Seeds':
+    """A stream of its own below the same seed: drawing from it moves no other stream."""
+    return Seeds(tf.random.experimental.stateless_fold_in(
+        self._seed, zlib.crc32(name.encode()) >> 2 | 1 << 30))

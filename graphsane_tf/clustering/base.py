@@ -22,9 +22,17 @@ class ItemClusters(tf.Module, abc.ABC):
     self.seed = seed
     self.num_clusters = min(config.clustering.num_clusters, context.num_items)
 
+  @classmethod
+  def check(cls, interactions) -> None:
+    """Raises a `UserError` before anything is trained if the log lacks what the clusters need."""
+
   @abc.abstractmethod
   def assign(self, item_vectors: tf.Tensor, epoch: int) -> tf.Tensor:
     """[num_items] int32 clusters, from the items' final representations [num_items, D]."""
+
+  def memberships(self, item_vectors: tf.Tensor, epoch: int) -> tf.Tensor:
+    """[num_items, K] float32 shares of each item in the clusters, rows sum to one; hard by default."""
+    return tf.one_hot(self.assign(item_vectors, epoch), self.num_clusters)
 
   def losses(self, batch) -> Dict[str, tf.Tensor]:
     """Named, weighted losses of a `Batch`."""
@@ -34,4 +42,6 @@ class ItemClusters(tf.Module, abc.ABC):
   def kmeans(self, vectors: np.ndarray, epoch: int) -> sklearn.cluster.KMeans:
     """K-means of [n, D] vectors, seeded by the place in the run."""
     seed = int(np.random.default_rng([*self.seed, epoch]).integers(2**31 - 1))
-    return sklearn.cluster.KMeans(self.num_clusters, n_init=1, random_state=seed).fit(vectors)
+    return sklearn.cluster.KMeans(
+        self.num_clusters, n_init=1, random_state=seed,
+        max_iter=self.config.clustering.kmeans_iterations).fit(vectors)

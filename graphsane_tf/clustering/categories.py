@@ -10,11 +10,14 @@ class GivenCategories(ItemClusters):
 
   def __init__(self, config, context, seed):
     super().__init__(config, context, seed)
-    if context.item_category is None:
-      raise UserError('--clusters=categories needs item categories, and this log has none: name '
-                      'their column with --category_column, or use --clusters=structural.')
     self.num_clusters = int(context.item_category.max()) + 1
     self._category = tf.constant(context.item_category, tf.int32)
+
+  @classmethod
+  def check(cls, interactions):
+    if interactions.item_category is None:
+      raise UserError('--clusters=categories needs item categories, and this log has none: name '
+                      'their column with --category_column, or use --clusters=structural.')
 
   def assign(self, item_vectors, epoch):
     return self._category

@@ -51,13 +51,15 @@ class StructuralClusters(ItemClusters):
     self._ready = tf.Variable(False, trainable=False, name='clusters_ready')
 
   def assign(self, item_vectors, epoch):
+    return tf.argmax(self.memberships(item_vectors, epoch), axis=1, output_type=tf.int32)
+
+  def memberships(self, item_vectors, epoch):
     if not self._ready:
       found = self.kmeans(np.asarray(item_vectors), epoch)
       self.centres.assign(found.cluster_centers_.astype(np.float32))
       self._ready.assign(True)
     q = soft_assignment(item_vectors, self.centres, self.config.clustering.nu)
-    soft = membership(target(q), self.config.clustering.temperature)
-    return tf.argmax(soft, axis=1, output_type=tf.int32)
+    return membership(target(q), self.config.clustering.temperature)
 
   def losses(self, batch):
     q = soft_assignment(batch.item_rows(-1), self.centres, self.config.clustering.nu)

@@ -1,16 +1,20 @@
 """Contrastive distillation: student anchors against the teacher's neighbours (SGCT)."""
-from typing import Dict
+from typing import Dict, Optional, Tuple
 
+import numpy as np
 import tensorflow as tf
 
-from graphsane_tf.distillation.base import Distiller
-from graphsane_tf.graph import views
+from graphsane_tf.distillation import personal
+from graphsane_tf.distillation.base import Distiller, weighted
+from graphsane_tf.graph import csr, views
 from graphsane_tf.negatives.uniform import Complement
+
+_KINDS = {'u': 'user', 'i': 'item'}
 
 
 def contrastive_loss(anchors: tf.Tensor, positives: tf.Tensor, positive_mask: tf.Tensor,
-                     negatives: tf.Tensor, negative_mask: tf.Tensor,
-                     temperature: float) -> tf.Tensor:
+                     negatives: tf.Tensor, negative_mask: tf.Tensor, temperature: float,
+                     anchor_weight: Optional[tf.Tensor] = None) -> tf.Tensor:
   """Mean over anchors of -1/|N| sum_{i in N} log softmax over positives and negatives of h.e_i / tau.
 
   The denominator is each anchor's own, over its positives and its negatives (equation SGCT of the
@@ -23,43 +27,113 @@ def contrastive_loss(anchors: tf.Tensor, positives: tf.Tensor, positive_mask: tf
     negatives: [n, m, d] teacher embeddings of non-neighbours.
     negative_mask: [n, m].
     temperature: tau.
+    anchor_weight: [n] weight of each anchor in the mean; None weighs them equally.
   """
-  rows = tf.concat([positives, negatives], axis=1)
+  near, far = (tf.linalg.matvec(rows, anchors) / temperature for rows in (positives, negatives))
+  logits = tf.concat([near, far], axis=1)
   mask = tf.concat([positive_mask, negative_mask], axis=1)
-  logits = tf.einsum('nd,npd->np', anchors, rows) / temperature
   log_total = tf.reduce_logsumexp(
       tf.where(mask > 0, logits, logits.dtype.min), axis=1, keepdims=True)
-  log_share = positive_mask * (logits[:, :tf.shape(positives)[1]] - log_total)
+  log_share = positive_mask * (near - log_total)
   count = tf.reduce_sum(positive_mask, axis=1)
   anchor_loss = -tf.math.divide_no_nan(tf.reduce_sum(log_share, axis=1), count)
-  return tf.math.divide_no_nan(
-      tf.reduce_sum(anchor_loss), tf.reduce_sum(tf.cast(count > 0, anchors.dtype)))
+  weight = tf.cast(count > 0, anchors.dtype)
+  if anchor_weight is not None:
+    weight *= anchor_weight
+  return tf.math.divide_no_nan(tf.reduce_sum(weight * anchor_loss), tf.reduce_sum(weight))
 
 
-class Sgct(Distiller):
-  """Single-layer graph contrastive distillation.
+def _with_itself(table: csr.Csr) -> csr.Csr:
+  """A [n, n] neighbour table in which each node is also its own neighbour."""
+  own = np.arange(table.num_rows, dtype=np.int32)
+  return csr.from_pairs(np.concatenate([table.rows(), own]),
+                        np.concatenate([table.indices, own]), table.num_rows, table.num_columns)
 
-  Anchors are the batch's distinct old users (and old positive items) with their student embeddings;
-  positives are neighbours in the teacher's graph, negatives uniform non-neighbours there, both with the
-  teacher's embeddings. Neighbours are drawn anew in each step.
+
+class Contrastive(Distiller):
+  """What contrastive distillers share; a subclass names relations, layers and their weights.
+
+  Anchors are the batch's distinct old users (and old positive items), or `num_anchors` of them, whose
+  mean estimates the mean over all without bias, with the student's outputs;
+  positives are neighbours in the teacher's graph, negatives uniform non-neighbours there, both with
+  the teacher's outputs. Neighbours are drawn anew in each step, once for all layers.
   """
+
+  relations: Tuple[str, ...] = ('ui', 'iu')
 
   def __init__(self, config, context, teacher, seed):
     super().__init__(config, context, teacher, seed)
-    self._complements = {
-        name: Complement(teacher.graph.relations[name].table) for name in ('ui', 'iu')}
+    self._complements = {}
+    for name in self.relations:
+      table = teacher.relation(name).table
+      self._complements[name] = Complement(
+          table if name in ('ui', 'iu') else _with_itself(table))
+    self._user_weight = None
+    if config.personal.strength:
+      self._user_weight = tf.constant(personal.user_weights(config.personal, context, teacher, seed))
+
+  @property
+  def options(self):
+    """The distiller's own section of the configuration."""
+    raise NotImplementedError
+
+  def draws(self, relation: str) -> Tuple[int, int]:
+    """Positives and negatives drawn for an anchor."""
+    raise NotImplementedError
+
+  def layer_weights(self) -> Dict[str, Tuple[int, float]]:
+    """Name of each loss to its layer and its weight."""
+    raise NotImplementedError
 
   def losses(self, batch) -> Dict[str, tf.Tensor]:
-    options = self.config.sgct
+    seeds = batch.seeds.child('distiller')
+    weights = self.layer_weights()
+    drawn = {}
+    if any(weight for _, weight in weights.values()):
+      drawn = {name: self._draw(name, batch, seeds) for name in self.relations}
+    return {name: weighted(weight, lambda layer=layer: self._layer_loss(layer, batch, drawn))
+            for name, (layer, weight) in weights.items()}
+
+  def _anchors(self, kind: str, layer: int, batch) -> Tuple[tf.Tensor, tf.Tensor]:
+    """Numbers [n] and rows [n, d] of the anchors; pairs come in random order, so the first will do."""
+    nodes, rows = batch.old(kind, layer, self.teacher)
+    count = self.options.num_anchors or None
+    return nodes[:count], rows[:count]
+
+  def _draw(self, relation: str, batch, seeds):
+    """Neighbours and others of the anchors: two pairs of numbers [n, k] and masks [n, k]."""
+    nodes, _ = self._anchors(_KINDS[relation[0]], 0, batch)
+    num_positives, num_negatives = self.draws(relation)
+    return (views.draw_neighbours(
+        self.teacher.relation(relation), nodes, num_positives, seeds.next()),
+            self._complements[relation].draw(nodes, num_negatives, seeds.next()))
+
+  def _layer_loss(self, layer: int, batch, drawn) -> tf.Tensor:
     total = 0.
-    for kind, other, relation in (('user', 'item', 'ui'), ('item', 'user', 'iu')):
-      nodes, anchors = batch.old(kind, 0, self.teacher)
-      positives, positive_mask = views.draw_neighbours(
-          self.teacher.graph.relations[relation], nodes, options.num_positives, batch.seeds.next())
-      negatives, negative_mask = self._complements[relation].draw(
-          nodes, options.num_negatives, batch.seeds.next())
-      rows = self.teacher.layers(other)[0]
+    for relation, ((positives, positive_mask), (negatives, negative_mask)) in drawn.items():
+      kind, other = (_KINDS[end] for end in relation)
+      nodes, anchors = self._anchors(kind, layer, batch)
+      rows = self.teacher.layers(other)[layer] if layer else self.teacher.embedding(other)
+      weight = None
+      if self._user_weight is not None and kind == 'user':
+        weight = tf.gather(self._user_weight, nodes)
       total += contrastive_loss(
           anchors, tf.gather(rows, positives), positive_mask, tf.gather(rows, negatives),
-          negative_mask, options.temperature)
-    return {'sgct': options.weight * total}
+          negative_mask, self.options.temperature, weight)
+    return total
+
+
+class Sgct(Contrastive):
+  """Single-layer graph contrastive distillation: embeddings, user-item and item-user."""
+
+  weight_fields = ('sgct.weight',)
+
+  @property
+  def options(self):
+    return self.config.sgct
+
+  def draws(self, relation):
+    return self.options.num_positives, self.options.num_negatives
+
+  def layer_weights(self):
+    return {'sgct': (0, self.options.weight)}

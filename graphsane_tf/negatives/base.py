@@ -1,8 +1,9 @@
 """What a negative sampler is."""
 import abc
 import dataclasses
-from typing import Dict
+from typing import Dict, Optional
 
+import numpy as np
 import tensorflow as tf
 
 from graphsane_tf.random import Seeds
@@ -10,7 +11,7 @@ from graphsane_tf.random import Seeds
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-  """Negatives of a batch.
+  """Negatives of a batch, or the candidates among which `choose` finds them.
 
   Attributes:
     items: [B, m] int32; all of them are encoded and scored.
@@ -20,11 +21,24 @@ class Draw:
   weight: tf.Tensor
 
 
+@dataclasses.dataclass(frozen=True)
+class Choice:
+  """The candidates that a pair is trained on.
+
+  Attributes:
+    columns: [B, n] int32 places among the m candidates of a `Draw`.
+    weight: [B, n] float32 weight of each in the loss; 0 leaves it out.
+  """
+  columns: tf.Tensor
+  weight: tf.Tensor
+
+
 class NegativeSampler(tf.Module, abc.ABC):
   """Fills the last `num_sampler_negatives` slots of each pair; the others are uniform.
 
-  To add one: subclass, implement `draw` (and `refresh` if it ranks, `loss` if it weighs), and add a line
-  to the registry in `graphsane_tf/negatives/__init__.py`. `draw` and `loss` run inside the train step's
+  To add one: subclass, implement `draw` (and `refresh` if it ranks, `choose` if it looks at current scores,
+  `loss` if its loss is not BPR), and add a line to the registry in `graphsane_tf/negatives/__init__.py`;
+  docs/extending.md has a whole example. `draw`, `choose` and `loss` run inside the train step's
   `tf.function`, `refresh` between epochs; none may loop over users in Python. State that a resumed run
   needs lives in tf.Variables, which are saved with the model's; trainable ones are trained with it.
   """
@@ -35,6 +49,8 @@ class NegativeSampler(tf.Module, abc.ABC):
   flags = ()
   # Epochs between two calls of `refresh`; 0 means never.
   refresh_epochs = 0
+  # Whether `draw` gives candidates and `choose` the negatives among them.
+  chooses = False
 
   def __init__(self, config, context, seed):
     """Prepares for a block.
@@ -51,6 +67,17 @@ class NegativeSampler(tf.Module, abc.ABC):
     # Slots of a pair that the sampler fills (N2); `draw` may return more items than that.
     self.num_slots = config.train.num_sampler_negatives
 
+  def inherit(self, state: Dict[str, np.ndarray]) -> None:
+    """Takes over what it can from the sampler of the block before.
+
+    Args:
+      state: that sampler's variables by attribute name; {} after the base block.
+    """
+
+  @classmethod
+  def check(cls, config, interactions) -> None:
+    """Raises a `UserError` before anything is trained if the sampler cannot work with this log."""
+
   def refresh(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor, epoch: int) -> None:
     """Brings the sampler up to date with the model.
 
@@ -64,8 +91,28 @@ class NegativeSampler(tf.Module, abc.ABC):
   def draw(self, users: tf.Tensor, positives: tf.Tensor, seeds: Seeds) -> Draw:
     """Draws for a batch of [B] users and [B] positives; never a positive of the current block."""
 
-  def loss(self, positive: tf.Tensor, negative: tf.Tensor, draw: Draw) -> tf.Tensor:
-    """[B] loss of each pair from its score [B] and the draws' scores [B, m]; BPR unless overridden."""
+  def choose(self, positive: tf.Tensor, candidate: tf.Tensor, draw: Draw, seeds: Seeds) -> Choice:
+    """Picks the negatives among the candidates, if `chooses`.
+
+    Args:
+      positive: [B] current scores of the pairs, without gradient.
+      candidate: [B, m] current scores of the draw's items, without gradient.
+      draw: the candidates.
+      seeds: for random choices.
+    """
+    raise NotImplementedError
+
+  def loss(self, positive: tf.Tensor, negative: tf.Tensor, draw) -> tf.Tensor:
+    """Loss of each pair; BPR unless overridden.
+
+    Args:
+      positive: [B] scores of the pairs.
+      negative: [B, n] scores of the draw's items, or of the chosen ones.
+      draw: the `Draw`, or the `Choice` of a sampler that chooses.
+
+    Returns:
+      [B].
+    """
     return tf.reduce_sum(draw.weight * tf.nn.softplus(negative - positive[:, None]), axis=1)
 
   def losses(self, batch) -> Dict[str, tf.Tensor]:
@@ -73,9 +120,23 @@ class NegativeSampler(tf.Module, abc.ABC):
     del batch
     return {}
 
+  def probabilities(self, user: int, positive: int, scores: np.ndarray) -> Optional[np.ndarray]:
+    """The distribution of the first slot's negative, for tests and inspection.
+
+    Args:
+      user: a user with a pair in the block.
+      positive: that pair's item.
+      scores: [num_items] the user's current scores.
+
+    Returns:
+      [num_items] float64 probabilities, or None if the sampler does not state them.
+    """
+    del user, positive, scores
+    return None
+
 
 class NoSampler(NegativeSampler):
-  """All negatives uniform."""
+  """All negatives uniform: any item that the user has not taken in the current block."""
 
   def __init__(self, config, context, seed):
     super().__init__(config, context, seed)

@@ -5,9 +5,8 @@ import numpy as np
 import tensorflow as tf
 
 from graphsane_tf import clustering
-from graphsane_tf.graph import csr
 from graphsane_tf.negatives.base import Draw, NegativeSampler
-from graphsane_tf.negatives.uniform import Complement
+from graphsane_tf.negatives.ranked import ItemTable, SlotEdges, ranked_items, start_rank
 from graphsane_tf.random import Seeds
 
 
@@ -55,39 +54,16 @@ def item_probabilities(theta: tf.Tensor, category: tf.Tensor, valid: tf.Tensor) 
   return tf.math.divide_no_nan(weight, tf.reduce_sum(weight, axis=1, keepdims=True))
 
 
-def start_rank(config, num_items: int) -> int:
-  """First rank of the reservoir, 1-based; a small catalogue moves it up (config.sane)."""
-  return max(1, min(config.start_rank, int(config.max_start_share * num_items) + 1))
-
-
-class _Edges(tf.Module):
-  """Edges of the users with a reservoir, by slot, for histograms and masks of a chunk of slots."""
-
-  def __init__(self, table: csr.Csr):
-    super().__init__()
-    self.indptr = tf.constant(table.indptr, tf.int64)
-    self.items = tf.constant(np.append(table.indices, 0), tf.int32)
-
-  def of(self, start: tf.Tensor, stop: tf.Tensor):
-    """Rows (relative to `start`) and items of the edges of slots start to stop - 1."""
-    bounds = self.indptr[start:stop + 1]
-    rows = tf.repeat(tf.range(stop - start), bounds[1:] - bounds[:-1])
-    return rows, self.items[bounds[0]:bounds[-1]]
-
-  def histogram(self, start: tf.Tensor, stop: tf.Tensor, category: tf.Tensor, num: int):
-    """[stop - start, num] float32 interactions in each category."""
-    rows, items = self.of(start, stop)
-    cell = rows * num + tf.gather(category, items)
-    counts = tf.math.unsorted_segment_sum(tf.ones_like(cell, tf.float32), cell, (stop - start) * num)
-    return tf.reshape(counts, [-1, num])
-
-
 class Sane(NegativeSampler):
   """Top-ranked unobserved items of each user, drawn by category with a shift-aware posterior.
 
   Users with pairs in the block have a slot each. A slot holds the `size` unobserved items from rank
   `start_rank` on, and the running sum of their probabilities, from which draws are made by inversion.
   Users the model did not know before the block get uniform negatives instead.
+
+  With `soft_membership` an item counts in every cluster by its membership c_jk: in the histograms, in
+  the counts of the reservoir, and as theta_j = sum_k c_jk theta_k in equation 10. With one-hot memberships
+  that is the paper's rule.
   """
 
   loss_name = 'sane'
@@ -98,108 +74,116 @@ class Sane(NegativeSampler):
     options = config.sane
     self.refresh_epochs = options.refresh_epochs
     self.clusters = clustering.REGISTRY[config.clusters](config, context, seed)
-    self._uniform = Complement(context.positives)
     users = np.unique(context.users)
     users = users[users < context.num_old_users]
     self.users = tf.constant(users, tf.int32)
-    self._current = _Edges(context.block.select(users))
-    self._previous = _Edges(context.previous.select(users))
+    self._current = SlotEdges(context.block.select(users))
+    self._previous = SlotEdges(context.previous.select(users))
     excluded = context.history if options.exclude_history else context.positives
-    self._excluded = _Edges(excluded.select(users))
-    first = start_rank(options, context.num_items)
-    self._first = first - 1
-    self._last = min(first - 1 + options.size, context.num_items)
-    self.size = max(self._last - self._first, 1)
-    slot = np.full(context.num_users, -1, np.int32)
-    slot[users] = np.arange(len(users))
-    self._slot = tf.constant(slot)
-    # [num_slots, size]; one slot at least, so that they can always be gathered from.
-    shape = [max(len(users), 1), self.size]
-    self.items = tf.Variable(tf.zeros(shape, tf.int32), trainable=False, name='reservoir_items')
-    self.cumulative = tf.Variable(tf.zeros(shape), trainable=False, name='reservoir_cumulative')
+    self._excluded = excluded.select(users)
+    self.first_rank = start_rank(options, context.num_items)
+    last = min(self.first_rank - 1 + options.size, context.num_items)
+    self.size = max(last - self.first_rank + 1, 1)
+    self.table = ItemTable(users, self.size, context.positives)
+    self.cumulative = tf.Variable(tf.zeros(self.table.items.shape), trainable=False,
+                                  name='reservoir_cumulative')
     self.category = tf.Variable(tf.zeros([context.num_items], tf.int32), trainable=False,
                                 name='item_category')
-    # Users and items of the score matrix held at once.
-    self.chunk_floats = 1 << 23
-    self.item_tile = 1 << 16
+    self.membership = None
+    if options.soft_membership:
+      self.membership = tf.Variable(tf.zeros([context.num_items, self.clusters.num_clusters]),
+                                    trainable=False, name='item_membership')
+
+  @classmethod
+  def check(cls, config, interactions):
+    clustering.REGISTRY[config.clusters].check(interactions)
+
+  @property
+  def items(self) -> tf.Variable:
+    """[num_slots, size] int32 the reservoirs."""
+    return self.table.items
 
   def refresh(self, user_vectors, item_vectors, epoch):
     """Algorithm 1: clusters, then reservoir and probabilities of every slot."""
-    self.category.assign(self.clusters.assign(item_vectors, epoch))
-    num_slots = int(tf.size(self.users))
-    tile = min(self.context.num_items, self.item_tile)
-    chunk = max(1, min(self.chunk_floats // tile, num_slots))
-    for start in range(0, num_slots, chunk):
-      stop = min(start + chunk, num_slots)
-      self._build(user_vectors, item_vectors, tf.constant(start), tf.constant(stop))
+    if self.membership is None:
+      self.category.assign(self.clusters.assign(item_vectors, epoch))
+    else:
+      membership = self.clusters.memberships(item_vectors, epoch)
+      self.membership.assign(membership)
+      self.category.assign(tf.argmax(membership, axis=1, output_type=tf.int32))
+    items, _ = ranked_items(tf.gather(user_vectors, self.users), item_vectors, self._excluded,
+                            self.first_rank - 1, self.first_rank - 1 + self.size)
+    self.table.assign(items)
+    width = self.size * (self.clusters.num_clusters if self.membership is not None else 8)
+    for start, stop in self.table.chunks(width):
+      explained = self.explain(self.items[start:stop], self.valid(start, stop), start, stop)
+      self.cumulative[start:stop].assign(tf.cumsum(explained['probability'], axis=1))
 
-  @tf.function(reduce_retracing=True)
-  def _build(self, user_vectors, item_vectors, start, stop):
-    queries = tf.gather(user_vectors, self.users[start:stop])
-    items, valid = self._ranked(queries, item_vectors, start, stop)
-    explained = self.explain(items, valid, start, stop)
-    self.items[start:stop].assign(items)
-    self.cumulative[start:stop].assign(tf.cumsum(explained['probability'], axis=1))
+  def valid(self, start, stop) -> tf.Tensor:
+    """[n, Q] float32, 1 where a reservoir of slots start to stop - 1 holds an item."""
+    return tf.sequence_mask(self.table.count[start:stop], self.size, tf.float32)
 
-  def _ranked(self, queries, item_vectors, start, stop):
-    """The band of the ranking of unobserved items, [n, Q], by tiles of items."""
-    rows, excluded = self._excluded.of(start, stop)
-    best = None
-    for first in range(0, self.context.num_items, self.item_tile):
-      last = min(first + self.item_tile, self.context.num_items)
-      scores = tf.matmul(queries, item_vectors[first:last], transpose_b=True)
-      inside = tf.logical_and(excluded >= first, excluded < last)
-      place = tf.stack([rows[inside], excluded[inside] - first], axis=1)
-      scores = tf.tensor_scatter_nd_update(
-          scores, place, tf.fill([tf.shape(place)[0]], np.float32(-np.inf)))
-      top = tf.math.top_k(scores, k=min(self._last, last - first))
-      found = (top.values, top.indices + first)
-      if best is not None:
-        values = tf.concat([best[0], found[0]], axis=1)
-        numbers = tf.concat([best[1], found[1]], axis=1)
-        top = tf.math.top_k(values, k=min(self._last, values.shape[1]))
-        found = (top.values, tf.gather(numbers, top.indices, batch_dims=1))
-      best = found
-    values, numbers = best
-    return numbers[:, self._first:self._last], tf.cast(
-        tf.math.is_finite(values[:, self._first:self._last]), tf.float32)
+  def _histogram(self, edges: SlotEdges, start, stop) -> tf.Tensor:
+    """[n, K] interactions of each slot in each category."""
+    number = self.clusters.num_clusters
+    rows, items = edges.of(start, stop)
+    if self.membership is not None:
+      return tf.math.unsorted_segment_sum(tf.gather(self.membership, items), rows, stop - start)
+    return _count(rows, tf.gather(self.category, items), tf.ones_like(rows, tf.float32),
+                  stop - start, number)
 
   def explain(self, items, valid, start, stop) -> Dict[str, tf.Tensor]:
     """Every quantity of section 5.2 for slots start to stop - 1, given their reservoirs [n, Q]."""
     options = self.config.sane
     number = self.clusters.num_clusters
-    current = self._current.histogram(start, stop, self.category, number)
-    previous = self._previous.histogram(start, stop, self.category, number)
+    current = self._histogram(self._current, start, stop)
+    previous = self._histogram(self._previous, start, stop)
     shift = interest_shift(current, previous)
     alpha = prior(shift, options.strength, self.size, options.temperature, options.prior_sign)
     category = tf.gather(self.category, items)
-    cell = tf.range(stop - start)[:, None] * number + category
-    counts = tf.math.unsorted_segment_sum(
-        tf.reshape(valid, [-1]), tf.reshape(cell, [-1]), (stop - start) * number)
-    counts = tf.reshape(counts, [-1, number])
+    if self.membership is None:
+      rows = tf.repeat(tf.range(stop - start), self.size)
+      counts = _count(rows, tf.reshape(category, [-1]), tf.reshape(valid, [-1]), stop - start, number)
+    else:
+      membership = tf.gather(self.membership, items)
+      counts = tf.einsum('nq,nqk->nk', valid, membership)
     theta = posterior_mean(alpha, counts)
     if options.uniform_theta:
       theta = tf.ones_like(theta) / number
+    if self.membership is None:
+      probability = item_probabilities(theta, category, valid)
+    else:
+      weight = valid * tf.einsum('nqk,nk->nq', membership, theta)
+      probability = shares(weight)
     return {
         'current': current, 'previous': previous, 'shift': shift, 'alpha': alpha, 'counts': counts,
-        'theta': theta, 'category': category,
-        'probability': item_probabilities(theta, category, valid)}
+        'theta': theta, 'category': category, 'probability': probability}
 
   def draw(self, users: tf.Tensor, positives: tf.Tensor, seeds: Seeds) -> Draw:
     """Equation 10: items with replacement, the multinomial N_u of the derivation."""
     del positives
-    slot = tf.gather(self._slot, users)
-    row = tf.maximum(slot, 0)
-    cumulative = tf.gather(self.cumulative, row)
-    total = cumulative[:, -1:]
-    point = tf.random.stateless_uniform([tf.size(users), self.num_slots], seeds.next()) * total
-    # The first item whose running sum exceeds the point; items of probability zero never do first.
-    place = tf.reduce_sum(tf.cast(cumulative[:, None, :] <= point[:, :, None], tf.int32), axis=2)
-    chosen = tf.gather(tf.gather(self.items, row), tf.minimum(place, self.size - 1), batch_dims=1)
-    uniform, valid = self._uniform.draw(users, self.num_slots, seeds.next())
-    reservoir = tf.logical_and(slot >= 0, total[:, 0] > 0)[:, None]
-    return Draw(tf.where(reservoir, chosen, uniform),
-                tf.where(reservoir, tf.ones_like(valid), valid))
+
+    def place(random, count, row):
+      del count
+      cumulative = tf.gather(self.cumulative, row)
+      point = random * cumulative[:, -1:]
+      # The first item whose running sum exceeds the point.
+      return tf.reduce_sum(tf.cast(cumulative[:, None, :] <= point[:, :, None], tf.int32), axis=2)
+
+    return Draw(*self.table.draw(users, self.num_slots, seeds, place))
+
+  def probabilities(self, user, positive, scores):
+    def by_place(slot, count):
+      cumulative = self.cumulative[slot, :count].numpy().astype(np.float64)
+      return np.diff(cumulative, prepend=0.) / cumulative[-1]
+    return self.table.probabilities(user, by_place)
 
   def losses(self, batch):
     return self.clusters.losses(batch)
+
+
+def _count(rows, columns, weight, num_rows, num_columns):
+  """[num_rows, num_columns] sums of `weight` by row and column."""
+  cell = rows * num_columns + columns
+  return tf.reshape(tf.math.unsorted_segment_sum(weight, cell, num_rows * num_columns),
+                    [-1, num_columns])

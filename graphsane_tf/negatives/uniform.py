@@ -43,3 +43,29 @@ class Complement(tf.Module):
     item = rank + tf.reshape(before, tf.shape(key)) - start[:, None]
     valid = tf.cast(free > 0, tf.float32)[:, None] * tf.ones_like(uniform, tf.float32)
     return tf.cast(tf.clip_by_value(item, 0, self._num_items - 1), tf.int32), valid
+
+  def probabilities(self, user: int) -> np.ndarray:
+    """[num_items] float64 probabilities of one draw; zeros if the user has taken every item."""
+    start, stop = self._indptr[user].numpy(), self._indptr[user + 1].numpy()
+    taken = (self._keys[start:stop].numpy() - user * (self._num_items + 1)) + np.arange(stop - start)
+    free = np.ones(self._num_items)
+    free[taken] = 0.
+    return free / max(free.sum(), 1.)
+
+
+class Membership(tf.Module):
+  """Tells whether (user, item) pairs are among given ones, by binary search."""
+
+  def __init__(self, pairs: csr.Csr):
+    """Takes the [num_users, num_items] pairs."""
+    super().__init__()
+    self._num_items = pairs.num_columns
+    keys = pairs.rows().astype(np.int64) * self._num_items + pairs.indices
+    # One key more than any pair can have, so that a search always ends on a key.
+    self._keys = tf.constant(np.append(keys, np.iinfo(np.int64).max), tf.int64)
+
+  def contains(self, users: tf.Tensor, items: tf.Tensor) -> tf.Tensor:
+    """[n, m] bool for [n] users and [n, m] items."""
+    wanted = tf.cast(users, tf.int64)[:, None] * self._num_items + tf.cast(items, tf.int64)
+    place = tf.searchsorted(self._keys, tf.reshape(wanted, [-1]))
+    return tf.reshape(tf.gather(self._keys, place), tf.shape(wanted)) == wanted

@@ -46,3 +46,18 @@ def results_table(results: Dict[str, Any]) -> str:
                 f'{coverage["users_known"]}/{coverage["users"]}']
     parts.append(align(rows))
   return '\n\n'.join(parts) + '\n'
+
+
+def forgetting_table(results: Dict[str, Any]) -> str:
+  """Recall of each block's model on each block's test rows, and the figures drawn from them."""
+  found = results['forgetting']
+  number = len(found['matrix'])
+  rows: List[List[str]] = [['model of block', *[f'test {s}' for s in range(number)]]]
+  for block, values in enumerate(found['matrix']):
+    if any(value is not None for value in values):
+      rows.append([str(block), *['-' if value is None else f'{value:.4f}' for value in values]])
+  parts = [f'{found["metric"]} of each model on each block; right of the diagonal it forecasts, left of '
+           'it it remembers rows trained on since', align(rows)]
+  figures = [f'{name.replace("_", " ")} {found[name]:+.4f}' for name in (
+      'average_forgetting', 'backward_transfer', 'forward_transfer') if found[name] is not None]
+  return '\n'.join(parts + (['  '.join(figures)] if figures else [])) + '\n'

@@ -56,8 +56,8 @@ class BlockTrainer:
     Args:
       config: the whole resolved configuration.
       context: the block's data.
-      previous: the model of the block before; None trains from fresh weights, with uniform negatives
-        and no distillation, as the paper trains its base block.
+      previous: the model of the block before; None trains from fresh weights without distillation,
+        with the base block's learning rate and epochs. The base block has uniform negatives.
       store: where the block's checkpoints are.
       log: takes a line for the screen.
     """
@@ -80,7 +80,10 @@ class BlockTrainer:
           previous.optimizer, previous.backbone.named_variables(), self.model.optimizer,
           backbone.named_variables())
       teacher = distillation.Teacher(previous.backbone, previous.graph)
-    self.sampler = negatives.REGISTRY['uniform' if base else config.sampler](config, context, seed)
+    self.sampler = negatives.REGISTRY[config.sampler if context.index else 'uniform'](
+        config, context, seed)
+    if not base:
+      self.sampler.inherit(store.before().sampler_state())
     self.distiller = distillation.REGISTRY['none' if base else config.kd](
         config, context, teacher, seed)
     self.model.optimizer._create_all_weights(  # pylint: disable=protected-access

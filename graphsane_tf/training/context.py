@@ -58,6 +58,11 @@ class BlockContext:
     """Rows before the block's first."""
     return self._train.start
 
+  @property
+  def history_users(self) -> np.ndarray:
+    """[num_history_rows] int32 user of each row before the block's first."""
+    return self._user[:self._train.start]
+
   @functools.cached_property
   def positives(self) -> csr.Csr:
     """[num_users, num_items] the block's own interactions and replayed ones: never negatives."""

@@ -4,15 +4,17 @@ import pathlib
 import shutil
 from typing import Any, Callable, Dict, List, Optional
 
+from ml_collections import config_dict
 import numpy as np
 import tensorflow as tf
 
 from graphsane_tf import config as config_lib
-from graphsane_tf import files
+from graphsane_tf import backbones, clustering, distillation, files, negatives, replay
 from graphsane_tf.data.blocks import Block, BlockStream
+from graphsane_tf.data import prepare
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.errors import UserError
-from graphsane_tf.evaluation import protocol
+from graphsane_tf.evaluation import forgetting, protocol
 from graphsane_tf.reporting import tables
 from graphsane_tf.serving import export
 from graphsane_tf.training import workdir as workdir_lib
@@ -45,6 +47,34 @@ def run(config, interactions: Interactions, workdir=None, *, choices: Optional[D
   return IncrementalRun(config, interactions, workdir, choices, overwrite, log).run(blocks)
 
 
+def _check_names(config) -> None:
+  """Raises a `UserError` if the configuration names a method that does not exist."""
+  registries = {'backbone': backbones, 'kd': distillation, 'replay': replay, 'sampler': negatives,
+                'clusters': clustering}
+  for field, module in registries.items():
+    if config[field] not in module.REGISTRY:
+      raise UserError(f'config.{field} is {config[field]!r}; it must be one of '
+                      f'{", ".join(module.REGISTRY)}.')
+
+
+def open_run(workdir, data_dir='data') -> 'IncrementalRun':
+  """Opens the folder of a run with the log that its config.json names.
+
+  Args:
+    workdir: the folder.
+    data_dir: where the log's raw files or prepared copies are.
+
+  Raises:
+    UserError: if the folder holds no run, or the log is not the one that it was made with.
+  """
+  saved = files.read_json(pathlib.Path(workdir) / 'config.json')
+  quiet = lambda line: None
+  interactions = prepare.load(**workdir_lib.data_arguments(saved['data'], data_dir), log=quiet)
+  choices = {k: v for k, v in saved['data'].items() if k != 'fingerprint'}
+  return IncrementalRun(config_dict.ConfigDict(saved['config']), interactions, workdir, choices,
+                        log=quiet)
+
+
 class IncrementalRun:
   """One run's folder, and the models of its blocks."""
 
@@ -58,6 +88,8 @@ class IncrementalRun:
                               self.config.blocks.num_incremental)
     self.interactions = interactions
     self._log = log
+    _check_names(self.config)
+    negatives.REGISTRY[self.config.sampler].check(self.config, interactions)
     self._identity = json.loads(json.dumps({
         'data': {**choices, 'fingerprint': interactions.fingerprint},
         'config': self.config.to_dict()}))
@@ -76,6 +108,7 @@ class IncrementalRun:
       previous = self._run_block(index, previous)
     results = self.results()
     self._log(tables.results_table(results))
+    self._log(tables.forgetting_table(results))
     self._log(f'results   {self.workdir / "results.json"}')
     for entry in results['blocks']:
       self._log(f'SavedModel of block {entry["block"]}   {self.workdir / "export" / str(entry["block"])}')
@@ -85,6 +118,12 @@ class IncrementalRun:
     """The training data of block `index`."""
     return BlockContext(self.interactions, self.stream.block(index),
                         self.stream.block(index - 1) if index else None)
+
+  def training_context(self, index: int) -> BlockContext:
+    """The same with the old rows that are trained on again."""
+    context = self.context(index)
+    self._replay(context)
+    return context
 
   def load_model(self, index: int) -> Model:
     """The finished model of block `index`, from the folder."""
@@ -104,10 +143,12 @@ class IncrementalRun:
     if state and state.get('result'):
       self._log(f'block {index} is finished already.')
       return None
-    if index and previous is None:
+    if self.config.full_retrain:
+      previous = None
+    elif index and previous is None:
       previous = self.load_model(index - 1)
     block = self.stream.block(index)
-    context = self.context(index)
+    context = self.training_context(index)
     self._log(f'block {index}: {len(context.users):,} pairs, {block.num_users:,} users '
               f'({block.num_users - context.num_old_users:,} new), {block.num_items:,} items '
               f'({block.num_items - context.num_old_items:,} new)')
@@ -132,6 +173,15 @@ class IncrementalRun:
     self._finish(context, block, store, state, vectors, trainer.propagation)
     return trainer.model
 
+  def _replay(self, context: BlockContext) -> None:
+    """Adds the old rows that the block trains on again; before anything is built from its pairs."""
+    if self.config.full_retrain:
+      rows = np.arange(context.num_history_rows)
+    else:
+      policy = replay.REGISTRY[self.config.replay](self.config, (self.config.seed, context.index))
+      rows = policy.rows(context)
+    context.replay(rows)
+
   def _finish(self, context: BlockContext, block: Block, store: BlockStore, state, vectors,
               propagation: str) -> None:
     """Tests the block's model, exports it and marks the block as done."""
@@ -152,7 +202,8 @@ class IncrementalRun:
         'train_seconds': round(state['train_seconds'], 3),
         'reservoir_seconds': round(state['reservoir_seconds'], 3),
         'validation': state['validation'], 'test': found.metrics,
-        'test_new_users': found.new_users, 'coverage': found.coverage, 'propagation': propagation}
+        'test_new_users': found.new_users, 'coverage': found.coverage, 'propagation': propagation,
+        'on_blocks': self._on_blocks(block, found.metrics, user_vectors, item_vectors)}
     store.save_state(state)
     self._write_records(self._records(self.stream.num_blocks))
     self.results()
@@ -165,6 +216,22 @@ class IncrementalRun:
         self.interactions.item[rows], context.popularity,
         cutoffs=sorted({*options.cutoffs, 20}), map_denominator=options.map_denominator,
         ndcg_ideal=options.ndcg_ideal)
+
+  def _on_blocks(self, block: Block, own: Dict[str, float], user_vectors,
+                 item_vectors) -> Dict[str, List[Optional[float]]]:
+    """A row of the matrix in `evaluation.forgetting`: the block's model on each block's test rows."""
+    recall, chance = [], []
+    for index in range(self.stream.num_blocks):
+      other = self.stream.block(index)
+      context = self.context(index)
+      users, items = min(block.num_users, other.num_users), min(block.num_items, other.num_items)
+      metrics = own if index == block.index else self._evaluate(
+          context, other.test, user_vectors[:users], item_vectors[:items]).metrics
+      recall.append(metrics.get(SELECTION_METRIC))
+      chance.append(forgetting.random_recall(
+          context.history.indptr, context.history.indices, self.interactions.user[other.test],
+          self.interactions.item[other.test], users, items, int(SELECTION_METRIC.split('@')[1])))
+    return {'recall': recall, 'chance': chance}
 
   def _states(self, stop: int):
     """Saved states of the blocks before `stop`."""
@@ -189,8 +256,12 @@ class IncrementalRun:
     results = {
         'dataset': self._identity['data']['dataset'], 'backbone': config.backbone, 'kd': config.kd,
         'sane': config.sampler == 'sane', 'sampler': config.sampler, 'replay': config.replay,
-        'seed': config.seed, 'blocks': blocks, 'average': average, 'config': self._identity['config'],
-        'data': self._identity['data']}
+        'seed': config.seed, 'blocks': blocks, 'average': average,
+        'full_retrain': config.full_retrain,
+        'forgetting': forgetting.report(
+            {entry['block']: entry['on_blocks'] for entry in blocks if 'on_blocks' in entry},
+            self.stream.num_blocks, SELECTION_METRIC),
+        'config': self._identity['config'], 'data': self._identity['data']}
     files.write_json(self.workdir / 'results.json', results)
     return results
 

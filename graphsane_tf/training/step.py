@@ -1,4 +1,5 @@
 """The one train step of every method."""
+import dataclasses
 from typing import Callable, Dict
 
 import tensorflow as tf
@@ -100,9 +101,11 @@ class TrainStep:
         view, users, positives, negatives, seeds)
     final_user, final_item = batch.encoding.user[-1], batch.encoding.item[-1]
     user_rows = tf.gather(final_user, user_places)
+    number = self._num_uniform
+    if self._sampler.chooses:
+      draw, item_places, batch = self._choose(draw, user_rows, item_places, batch)
     scores = pair_scores(user_rows, final_item, item_places)
     positive, negative = scores[:, 0], scores[:, 1:]
-    number = self._num_uniform
     losses = {'bpr': tf.reduce_sum(
         valid * tf.nn.softplus(negative[:, :number] - positive[:, None])) / batch.size}
     if self._sampler.num_slots:
@@ -125,6 +128,24 @@ class TrainStep:
     losses.update(self._sampler.losses(batch))
     losses.update(self._distiller.losses(batch))
     return losses
+
+  def _choose(self, draw, user_rows, item_places, batch: Batch):
+    """Lets the sampler choose among its candidates by their current scores, without gradient.
+
+    Returns:
+      Its `Choice`, the places [B, 1 + N] and the batch without the candidates that it left out.
+    """
+    number = 1 + self._num_uniform
+    places = tf.concat([item_places[:, :1], item_places[:, number:]], axis=1)
+    scores = pair_scores(tf.stop_gradient(user_rows), tf.stop_gradient(batch.encoding.item[-1]), places)
+    choice = self._sampler.choose(scores[:, 0], scores[:, 1:], draw, batch.seeds)
+
+    def keep(table, first):
+      chosen = tf.gather(table[:, first:], choice.columns, batch_dims=1)
+      return tf.concat([table[:, :first], chosen], axis=1)
+
+    negatives = keep(batch.negatives, self._num_uniform)
+    return choice, keep(item_places, number), dataclasses.replace(batch, negatives=negatives)
 
   def _update(self, view, users, positives, seeds):
     with tf.GradientTape() as tape:

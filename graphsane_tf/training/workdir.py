@@ -42,6 +42,21 @@ def data_choices(data: Dict[str, Any]) -> Dict[str, Any]:
   return choices
 
 
+def data_arguments(choices: Dict[str, Any], data_dir='data') -> Dict[str, Any]:
+  """The way back: arguments of `prepare.load` from what `data_choices` kept in config.json.
+
+  Args:
+    choices: `config.json`'s 'data'.
+    data_dir: folder of raw files and prepared copies.
+  """
+  choices = {k: v for k, v in choices.items() if k != 'fingerprint'}
+  name = choices.pop('dataset')
+  drift = {k: choices.pop(k) for k in list(choices) if k.startswith('drift_')}
+  csv = {k: choices.pop(k) for k in list(choices) if k == 'interactions' or k.endswith('_column')}
+  return {'name': name, 'data_dir': data_dir, 'overrides': choices, 'csv_options': csv,
+          'drift_options': {k.removeprefix('drift_'): v for k, v in drift.items()}}
+
+
 def default_workdir(config, choices: Dict[str, Any]) -> pathlib.Path:
   """runs/<dataset>-<kd>-seed<seed>, then every choice that is not the default.
 

@@ -1,0 +1,61 @@
+"""LightGCN: embeddings smoothed over the graph, and nothing else (He et al., SIGIR 2020)."""
+from typing import Optional
+
+import tensorflow as tf
+
+from graphsane_tf.backbones.base import Backbone, Encoding
+from graphsane_tf.graph import views
+from graphsane_tf.random import Seeds
+
+
+class LightGCN(Backbone):
+  """Linear propagation without weights.
+
+  With N the neighbours in the user-item graph (items are symmetric):
+
+      h_u^(l+1) = sum_{i in N(u)} h_i^(l) / sqrt(|N(u)| |N(i)|),   h^(0) = e
+      z_u       = mean of h_u^(0), ..., h_u^(L)
+
+  A sum over neighbours is their mean times their number, so a sampled view estimates it without bias.
+  Layers: h^(0), ..., h^(L), then the final z.
+  """
+
+  @property
+  def num_layers(self) -> int:
+    return self.config.num_layers + 2
+
+  @property
+  def representation_dim(self) -> int:
+    return self.config.embedding_dim
+
+  def encode(self, view: views.View, users: Optional[tf.Tensor], items: Optional[tf.Tensor],
+             seeds: Seeds, training: bool) -> Encoding:
+    del seeds, training  # No dropout.
+    depth, fanout = self.config.num_layers, self.config.fanout
+    tables = {'u': self.user_table, 'i': self.item_table}
+    known = {}
+
+    def layer(kind, number, nodes, hop=0):
+      """h^(number) of nodes of a kind that are `hop` steps away from the ones asked for."""
+      key = (kind, number, None if nodes is None else nodes.ref())
+      if key in known:
+        return known[key]
+      if number == 0:
+        result = views.take(tables[kind], nodes)
+      else:
+        other = 'i' if kind == 'u' else 'u'
+
+        def scaled(neighbours):
+          rows = layer(other, number - 1, neighbours, hop + 1)
+          return rows * tf.math.rsqrt(tf.maximum(view.degree(other + kind, neighbours), 1.))[:, None]
+
+        mean = view.mean(kind + other, nodes, scaled, fanout[min(hop, len(fanout) - 1)])
+        result = mean * tf.sqrt(view.degree(kind + other, nodes))[:, None]
+      known[key] = result
+      return result
+
+    def tower(kind, nodes):
+      layers = [layer(kind, number, nodes) for number in range(depth + 1)]
+      return [*layers, tf.add_n(layers) / (depth + 1.)]
+
+    return Encoding(user=tower('u', users), item=tower('i', items))

@@ -1,0 +1,199 @@
+"""Rankings of unobserved items by user, and tables of a few items for each of them."""
+from typing import Callable, Iterator, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from graphsane_tf.graph import csr
+from graphsane_tf.negatives.uniform import Complement
+from graphsane_tf.random import Seeds
+
+# Entries of the score matrix held at once, and of the part that is partitioned at once (in cache).
+_CHUNK_FLOATS = 1 << 23
+_CACHE_KEYS = 1 << 18
+
+
+def start_rank(options, num_items: int) -> int:
+  """First rank of a band, 1-based; a small catalogue moves it up.
+
+  Args:
+    options: has `start_rank` and `max_start_share`.
+    num_items: size of the catalogue.
+  """
+  return max(1, min(options.start_rank, int(options.max_start_share * num_items) + 1))
+
+
+def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
+             depth: int) -> Tuple[np.ndarray, np.ndarray]:
+  """The best `depth` columns of each row, best first; of equal ones the lower number first.
+
+  Each (score, column) becomes one 64-bit integer whose order is the ranking, so that selecting and
+  sorting move plain integers: several times faster than `tf.math.top_k` for k in the hundreds.
+
+  Args:
+    scores: [n, num_items] float32.
+    excluded: (row [m], column [m]) of the entries to leave out.
+    depth: at most num_items.
+
+  Returns:
+    columns [n, depth] int32, -1 where a row has no more, and their scores [n, depth] float32 (-inf).
+  """
+  bits = (scores + np.float32(0.)).view(np.int32)  # The sum turns -0 into 0.
+  # Ascending integers for descending scores: negative floats order backwards among themselves.
+  keys = (~(bits ^ ((bits >> 31) & 0x7fffffff))).astype(np.int64)
+  keys <<= 32
+  keys |= np.arange(scores.shape[1], dtype=np.int64)
+  keys[excluded] = np.iinfo(np.int64).max
+  if depth < scores.shape[1]:
+    keys.partition(depth - 1, axis=1)
+    keys = keys[:, :depth]
+  keys.sort(axis=1)
+  found = keys < np.iinfo(np.int64).max
+  columns = np.where(found, keys & 0xffffffff, -1).astype(np.int32)
+  best = np.take_along_axis(scores, np.maximum(columns, 0), axis=1)
+  return columns, np.where(found, best, np.float32(-np.inf))
+
+
+def ranked_items(user_vectors, item_vectors, excluded: csr.Csr, first: int,
+                 last: int) -> Tuple[np.ndarray, np.ndarray]:
+  """Ranks first + 1 to last of each user's unobserved items by dot product.
+
+  Args:
+    user_vectors: [n, D] float32.
+    item_vectors: [num_items, D] float32.
+    excluded: [n, num_items] items that are not ranked.
+    first: ranks left out at the top.
+    last: last rank, at most num_items.
+
+  Returns:
+    items [n, last - first] int32, -1 beyond the unobserved items, and their scores, float32.
+  """
+  num_users, num_items = excluded.num_rows, excluded.num_columns
+  items = np.full((num_users, last - first), -1, np.int32)
+  scores = np.full((num_users, last - first), -np.inf, np.float32)
+  chunk = max(1, _CHUNK_FLOATS // num_items)
+  part = max(1, _CACHE_KEYS // num_items)
+  for start in range(0, num_users, chunk):
+    product = tf.matmul(user_vectors[start:start + chunk], item_vectors, transpose_b=True).numpy()
+    for offset in range(0, len(product), part):
+      rows = slice(start + offset, min(start + offset + part, start + len(product)))
+      edges = slice(excluded.indptr[rows.start], excluded.indptr[rows.stop])
+      row = np.repeat(np.arange(rows.stop - rows.start), excluded.degree[rows])
+      found = top_keys(product[offset:offset + part], (row, excluded.indices[edges]), last)
+      items[rows], scores[rows] = (array[:, first:] for array in found)
+  return items, scores
+
+
+class SlotEdges(tf.Module):
+  """Edges of the users with a slot, for histograms of a stretch of slots."""
+
+  def __init__(self, table: csr.Csr):
+    super().__init__()
+    self.indptr = tf.constant(table.indptr, tf.int64)
+    self.items = tf.constant(np.append(table.indices, 0), tf.int32)
+
+  def of(self, start: tf.Tensor, stop: tf.Tensor):
+    """Rows (relative to `start`) and items of the edges of slots start to stop - 1."""
+    bounds = self.indptr[start:stop + 1]
+    rows = tf.repeat(tf.range(stop - start), bounds[1:] - bounds[:-1])
+    return rows, self.items[bounds[0]:bounds[-1]]
+
+
+class ItemTable(tf.Module):
+  """A few items for each of some users; whoever has none is given uniform negatives.
+
+  Attributes:
+    users: [num_slots] int64 NumPy array, users with a row.
+    items: [num_slots, width] int32 variable; the valid ones come first.
+    count: [num_slots] int32 variable, number of valid ones.
+    uniform: draws of the others.
+  """
+
+  def __init__(self, users: np.ndarray, width: int, positives: csr.Csr):
+    """Makes an empty table.
+
+    Args:
+      users: distinct users that get a row.
+      width: most items of a user.
+      positives: [num_users, num_items] items that are never drawn uniformly.
+    """
+    super().__init__()
+    self.users = users
+    self.width = max(width, 1)
+    self.uniform = Complement(positives)
+    slot = np.full(positives.num_rows, -1, np.int32)
+    slot[users] = np.arange(len(users))
+    self._slot = tf.constant(slot)
+    # One row at least, so that it can always be gathered from.
+    rows = max(len(users), 1)
+    self.items = tf.Variable(tf.zeros([rows, self.width], tf.int32), trainable=False)
+    self.count = tf.Variable(tf.zeros([rows], tf.int32), trainable=False)
+
+  @property
+  def num_slots(self) -> int:
+    return len(self.users)
+
+  def chunks(self, floats_a_slot: int) -> Iterator[Tuple[int, int]]:
+    """Stretches (start, stop) of the slots whose work fits in memory."""
+    size = max(1, _CHUNK_FLOATS // max(floats_a_slot, 1))
+    for start in range(0, self.num_slots, size):
+      yield start, min(start + size, self.num_slots)
+
+  def assign(self, items: np.ndarray) -> None:
+    """Fills the table with [num_slots, width] items, -1 where there is none (only at the end)."""
+    if self.num_slots:
+      self.items.assign(np.maximum(items, 0))
+      self.count.assign((items >= 0).sum(axis=1).astype(np.int32))
+
+  def draw(self, users: tf.Tensor, number: int, seeds: Seeds,
+           place: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]):
+    """Draws with replacement.
+
+    Args:
+      users: [B] int32.
+      number: draws a user.
+      seeds: of the draws.
+      place: gives the place [B, number] in the row from uniform numbers in [0, 1) [B, number], the count
+        [B, 1] as float32 and the row [B].
+
+    Returns:
+      [B, number] int32 items and [B, number] float32 weights, 0 where a user has taken everything.
+    """
+    slot = tf.gather(self._slot, users)
+    row = tf.maximum(slot, 0)
+    count = tf.gather(self.count, row)[:, None]
+    random = tf.random.stateless_uniform([tf.size(users), number], seeds.next())
+    places = tf.cast(place(random, tf.cast(count, tf.float32), row), tf.int32)
+    chosen = tf.gather(self.items, row)
+    # Rounding can push a number close to 1 over the end.
+    chosen = tf.gather(chosen, tf.clip_by_value(places, 0, tf.maximum(count - 1, 0)), batch_dims=1)
+    other, valid = self.uniform.draw(users, number, seeds.next())
+    filled = tf.logical_and(slot >= 0, count[:, 0] > 0)[:, None]
+    return tf.where(filled, chosen, other), tf.where(filled, tf.ones_like(valid), valid)
+
+  def probabilities(self, user: int, by_place: Callable[[int, int], np.ndarray]) -> np.ndarray:
+    """[num_items] float64 probabilities of one draw of a user.
+
+    Args:
+      user: the user.
+      by_place: gives the probability [count] of each place from the slot and its count.
+    """
+    slot = int(self._slot[user])
+    count = int(self.count[slot]) if slot >= 0 else 0
+    if not count:
+      return self.uniform.probabilities(user)
+    result = np.zeros(len(self.uniform.probabilities(user)))
+    np.add.at(result, self.items[slot, :count].numpy(), by_place(slot, count))
+    return result
+
+
+def uniform_place(random, count, row):
+  """Places that are all equally likely, for `ItemTable.draw`."""
+  del row
+  return random * count
+
+
+def uniform_by_place(slot: int, count: int) -> np.ndarray:
+  """Their probabilities, for `ItemTable.probabilities`."""
+  del slot
+  return np.full(count, 1. / count)

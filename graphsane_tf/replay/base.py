@@ -1,0 +1,63 @@
+"""What a replay policy is."""
+import abc
+
+import numpy as np
+
+from graphsane_tf.errors import UserError
+from graphsane_tf.random import host_generator
+
+
+class ReplayPolicy(abc.ABC):
+  """Chooses old rows that a block trains on again, once, before its first epoch.
+
+  To add one: subclass, implement `choose`, add a line to the registry in
+  `graphsane_tf/replay/__init__.py`. Rows are numbers in the log below the block's first row; the pairs
+  trained on are those rows' own users and items.
+  """
+
+  def __init__(self, config, seed):
+    """Takes the whole configuration and (seed, block)."""
+    self.options = config.replay_options
+    for name in ('ratio', 'window'):
+      if not 0. <= self.options[name] <= 1.:
+        raise UserError(f'config.replay_options.{name} is {self.options[name]}; it must lie between 0 '
+                        'and 1.')
+    self.seed = seed
+
+  def rows(self, context) -> np.ndarray:
+    """[n] int64 numbers of the rows that a `BlockContext`'s block replays, ascending."""
+    total = context.num_history_rows
+    first = total - int(round(self.options.window * total))
+    count = min(int(round(self.options.ratio * total)), total - first)
+    chosen = self.choose(context.history_users, first, count,
+                         host_generator(*self.seed, name='replay'))
+    return np.sort(np.asarray(chosen, np.int64))
+
+  @abc.abstractmethod
+  def choose(self, users: np.ndarray, first: int, count: int,
+             rng: np.random.Generator) -> np.ndarray:
+    """Chooses `count` different rows among first, ..., len(users) - 1.
+
+    Args:
+      users: [num_history_rows] user of each row before the block.
+      first: the first row that may be replayed.
+      count: how many; never more than there are.
+      rng: seeded by the place in the run.
+    """
+
+
+class NoReplay(ReplayPolicy):
+  """The block's own rows only."""
+
+  def choose(self, users, first, count, rng):
+    return np.zeros(0, np.int64)
+
+
+def weighted_rows(weight: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+  """[count] different positions, drawn one after another in proportion to [n] positive weights.
+
+  An exponential clock of rate w rings first with probability w over the sum of all; so the first
+  `count` to ring are such a draw without replacement.
+  """
+  clock = rng.exponential(size=len(weight)) / weight
+  return np.argpartition(clock, count - 1)[:count] if count else np.zeros(0, np.int64)

@@ -1,0 +1,203 @@
+"""One user's negative reservoir: what SANE saw of him, and what it drew from."""
+import pathlib
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+import tensorflow as tf
+
+from graphsane_tf import files, negatives
+from graphsane_tf.errors import UserError
+from graphsane_tf.negatives.sane import Sane
+from graphsane_tf.reporting import tables
+from graphsane_tf.training.incremental import IncrementalRun
+from graphsane_tf.training.store import BlockStore
+
+# Quantities of section 5.2 with one value a category.
+QUANTITIES = ('previous', 'current', 'shift', 'alpha', 'counts', 'theta')
+# Categories shown by name in a picture; the others are added up.
+_SHOWN = 9
+
+
+def explain_user(run: IncrementalRun, block: Optional[int], user_id: str) -> Dict[str, Any]:
+  """Everything SANE derives for a user in a block.
+
+  In a run that trained with SANE it is the state saved with the block's best epoch, otherwise what SANE
+  would build from the block's finished model.
+
+  Args:
+    run: e.g. `graphsane_tf.training.incremental.open_run(folder)`.
+    block: number of a finished block after the base block; None takes the last with a reservoir.
+    user_id: raw id of the user.
+
+  Returns:
+    user, block, saved (whether the state is the run's own), categories [K] names; history [block + 1, K]
+    interactions of each block by category; previous, current, shift, alpha, counts, theta [K]; and
+    reservoir, a dict of lists: item (raw id), rank (when the reservoir was built), score (by the finished
+    model), category, probability.
+
+  Raises:
+    UserError: if the user has no reservoir in the block; it says in which blocks he has one.
+  """
+  user, block = _find(run, block, user_id)
+  model = run.load_model(block)
+  context = run.training_context(block)
+  context.representation_dim = model.backbone.representation_dim
+  sampler = Sane(run.config, context, (run.config.seed, block))
+  user_vectors, item_vectors = model.backbone.representer(model.graph)()
+  saved = issubclass(negatives.REGISTRY[run.config.sampler], Sane)
+  if saved:
+    store = BlockStore(run.workdir, block)
+    store.restore(tf.train.Checkpoint(sampler=sampler), store.load()['best'])
+  else:
+    sampler.refresh(user_vectors, item_vectors, 0)
+
+  slot = int(np.searchsorted(sampler.table.users, user))
+  items = sampler.items[slot:slot + 1]
+  found = {name: value[0].numpy() for name, value in sampler.explain(
+      items, sampler.valid(slot, slot + 1), slot, slot + 1).items()}
+  count = int(sampler.table.count[slot])
+  items = items[0, :count].numpy()
+  names = _category_names(run, sampler)
+  scores = tf.linalg.matvec(tf.gather(item_vectors, items), user_vectors[user]).numpy()
+  return {
+      'user': user_id, 'block': block, 'saved': saved, 'categories': names,
+      'history': _history(run, block, user, sampler.category.numpy(), len(names)),
+      **{name: found[name] for name in QUANTITIES},
+      'reservoir': {
+          'item': run.interactions.item_ids[items].tolist(),
+          'rank': (sampler.first_rank + np.arange(count)).tolist(),
+          'score': scores.tolist(),
+          'category': [names[k] for k in found['category'][:count]],
+          'probability': found['probability'][:count].tolist()}}
+
+
+def _find(run: IncrementalRun, block: Optional[int], user_id: str):
+  """The user's number and a block in which he has a reservoir."""
+  log, stream = run.interactions, run.stream
+  places = np.flatnonzero(log.user_ids == user_id)
+  if not len(places):
+    raise UserError(f'--user={user_id} does not occur in the log; ids look like '
+                    f'{", ".join(log.user_ids[:3])}.')
+  user = int(places[0])
+  has = [t for t in range(1, stream.num_blocks)
+         if user < stream.block(t - 1).num_users and np.any(log.user[stream.rows(t)] == user)]
+  if block is None and has:
+    return user, has[-1]
+  if block not in has:
+    asked = f' in block {block}' if block is not None else ''
+    known = f'he has one in block {", ".join(map(str, has))}' if has else 'he has none in any block'
+    raise UserError(f'user {user_id} has no reservoir{asked}, which takes interactions in that block '
+                    f'and in one before: {known}.')
+  return user, block
+
+
+def _category_names(run: IncrementalRun, sampler: Sane) -> List[str]:
+  """Names of given categories, numbers of clusters."""
+  names = run.interactions.category_names
+  number = sampler.clusters.num_clusters
+  if run.config.clusters == 'categories' and names is not None:
+    return list(names[:number])
+  return [f'cluster {k}' for k in range(number)]
+
+
+def _history(run: IncrementalRun, block: int, user: int, category: np.ndarray, number: int):
+  """[block + 1, K] interactions of each block by the categories of the block asked for."""
+  log, stream = run.interactions, run.stream
+  return np.stack([
+      np.bincount(category[log.item[rows][log.user[rows] == user]], minlength=number)
+      for rows in map(stream.rows, range(block + 1))])
+
+
+def table(found: Dict[str, Any], most: int = 20) -> str:
+  """The categories and the reservoir's first `most` items as text."""
+  t = found['block']
+  where = 'as trained with' if found['saved'] else 'as SANE would build it from the finished model'
+  rows = [['category', f'H_{t - 1}', f'H_{t}', 'shift', 'alpha', 'c', 'theta']]
+  for k, name in enumerate(found['categories']):
+    values = {q: found[q][k] for q in QUANTITIES}
+    rows.append([name, f'{values["previous"]:.4g}', f'{values["current"]:.4g}',
+                 f'{values["shift"]:+.3f}', f'{values["alpha"]:.2f}', f'{values["counts"]:.4g}',
+                 f'{values["theta"]:.4f}'])
+  bucket = found['reservoir']
+  lines = [['item', 'rank', 'score', 'category', 'probability']]
+  for k in range(min(most, len(bucket['item']))):
+    lines.append([bucket['item'][k], str(bucket['rank'][k]), f'{bucket["score"][k]:.4f}',
+                  bucket['category'][k], f'{bucket["probability"][k]:.4f}'])
+  more = len(bucket['item']) - most
+  return (f'user {found["user"]}, block {t}, reservoir {where}\n\n{tables.align(rows)}\n\n'
+          f'{tables.align(lines)}' + (f'\n... and {more} more' if more > 0 else ''))
+
+
+def plot(found: Dict[str, Any]):
+  """The paper's toy figure for a real user, as a matplotlib figure.
+
+  Interests over time, shares of the two blocks with the shift, the posterior, and the bucket: items of the
+  reservoir and expected draws by category.
+  """
+  from matplotlib import figure  # pylint: disable=g-import-not-at-top
+  t = found['block']
+  keep, names = _shown(found)
+  merged = {name: keep @ np.asarray(found[name], float) for name in QUANTITIES}
+  history = np.asarray(found['history'], float) @ keep.T
+  draws = keep @ np.array([
+      sum(p for p, c in zip(found['reservoir']['probability'], found['reservoir']['category'])
+          if c == name) for name in found['categories']])
+  colours = [f'C{k}' for k in range(len(names))]
+  canvas = figure.Figure(figsize=(13, 8), layout='constrained')
+  axes = canvas.subplots(2, 2)
+  canvas.suptitle(f'user {found["user"]}, block {t}')
+
+  def share(values):
+    return values / np.maximum(values.sum(axis=-1, keepdims=True), 1e-12)
+
+  def stacked(axis, columns, labels):
+    bottom = np.zeros(len(labels))
+    for k, name in enumerate(names):
+      axis.bar(labels, columns[:, k], bottom=bottom, color=colours[k], label=name)
+      bottom += columns[:, k]
+
+  stacked(axes[0, 0], share(history), [f'block {k}' for k in range(len(history))])
+  axes[0, 0].set(title='(a) interests over time', ylabel='share of interactions')
+  place = np.arange(len(names))
+  for offset, name, label in ((-.27, 'previous', f'share in block {t - 1}'),
+                              (0., 'current', f'share in block {t}')):
+    axes[0, 1].bar(place + offset, share(merged[name]), .27, label=label)
+  axes[0, 1].bar(place + .27, merged['shift'], .27, label='shift', color='.3')
+  axes[0, 1].axhline(0., color='.5', linewidth=.8)
+  axes[0, 1].set(title='(b, c) histograms on the simplex, and the shift')
+  for offset, values, label in ((-.27, share(merged['alpha']), 'prior (alpha, normalised)'),
+                                (0., share(merged['counts']), 'reservoir (c, normalised)'),
+                                (.27, merged['theta'], 'posterior mean (theta)')):
+    axes[1, 0].bar(place + offset, values, .27, label=label)
+  axes[1, 0].set(title='prior, counts and posterior')
+  for axis in (axes[0, 1], axes[1, 0]):
+    axis.set_xticks(place, names, rotation=30, ha='right')
+    axis.legend(fontsize='small')
+  stacked(axes[1, 1], np.stack([share(merged['counts']), draws]),
+          ['items in the bucket', 'expected negatives'])
+  axes[1, 1].set(title='(d) the bucket by category', ylabel='share')
+  axes[0, 0].legend(fontsize='small', loc='upper left', bbox_to_anchor=(1., 1.))
+  return canvas
+
+
+def _shown(found: Dict[str, Any]):
+  """[shown, K] matrix that adds up the categories with the least to show, and the names."""
+  names = found['categories']
+  number = len(names)
+  if number <= _SHOWN + 1:
+    return np.eye(number), names
+  matter = np.abs(found['shift']) + found['counts'] / max(found['counts'].sum(), 1.) + (
+      found['history'].sum(axis=0) / max(found['history'].sum(), 1))
+  order = np.sort(np.argsort(-matter, kind='stable')[:_SHOWN])
+  keep = np.zeros((_SHOWN + 1, number))
+  keep[np.arange(_SHOWN), order] = 1.
+  keep[_SHOWN] = 1. - keep[:_SHOWN].sum(axis=0)
+  return keep, [names[k] for k in order] + ['others']
+
+
+def save_plot(found: Dict[str, Any], path) -> pathlib.Path:
+  """Writes the picture as a PNG file."""
+  path = pathlib.Path(path)
+  files.make_directory(path.parent)
+  plot(found).savefig(path, format='png', dpi=110)
+  return path

@@ -1,0 +1,144 @@
+"""Each backbone against dense NumPy matrices, and one view against the other."""
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from graphsane_tf import backbones
+from graphsane_tf.config import default_config
+from graphsane_tf.graph import csr, views
+from graphsane_tf.random import Seeds
+
+_USERS, _ITEMS, _SIZE = 7, 6, 4
+
+
+def _config(**changes):
+  model = default_config().model
+  model.embedding_dim = _SIZE
+  model.num_knn = 3
+  model.update(changes)
+  return model
+
+
+def _edges() -> csr.Csr:
+  rng = np.random.default_rng(1)
+  dense = rng.random((_USERS, _ITEMS)) < .4
+  dense[2] = False  # A user without items, and an item without users.
+  dense[:, 4] = False
+  return csr.from_pairs(*np.nonzero(dense), _USERS, _ITEMS)
+
+
+def _make(name, **changes):
+  kind = backbones.REGISTRY[name]
+  config = _config(**changes)
+  backbone = kind(_USERS, _ITEMS, config, (0,))
+  rng = np.random.default_rng(2)
+  for variable in backbone.trainable_variables:
+    variable.assign(rng.normal(size=variable.shape) * .7)
+  return backbone, views.Graph(_edges(), config.num_knn if kind.uses_knn else 0)
+
+
+def _seeds():
+  return Seeds(tf.constant([4, 5]))
+
+
+def _mean_matrix(table: csr.Csr) -> np.ndarray:
+  dense = table.matrix().toarray()
+  return dense / np.maximum(dense.sum(axis=1, keepdims=True), 1)
+
+
+def _unit(rows):
+  return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
+
+
+def _mgccf(b, graph):
+  mean = {name: _mean_matrix(relation.table) for name, relation in graph.relations.items()}
+  e = {'u': b.user_table.numpy(), 'i': b.item_table.numpy()}
+  w = {name: value.numpy() for name, value in b.named_variables().items()}
+  def merge(a, c, weight):
+    return np.tanh(np.concatenate([a, c], axis=1) @ weight)
+  inner = {'u': merge(e['u'], mean['ui'] @ e['i'], w['item_inner']),
+           'i': merge(e['i'], mean['iu'] @ e['u'], w['user_inner'])}
+  result = []
+  for own, other, tower in (('u', 'i', 'user'), ('i', 'u', 'item')):
+    outer = merge(e[own], mean[own + other] @ inner[other], w[f'{tower}_outer'])
+    near = merge(e[own], mean[own + own] @ e[own], w[f'{tower}_knn'])
+    result.append([e[own], inner[own], np.concatenate(
+        [np.tanh(outer), np.tanh(near), e[own]], axis=1)])
+  return result
+
+
+def _lightgcn(b, graph):
+  dense = graph.edges.matrix().toarray()
+  full = np.block([[np.zeros((_USERS, _USERS)), dense], [dense.T, np.zeros((_ITEMS, _ITEMS))]])
+  scale = 1 / np.sqrt(np.maximum(full.sum(axis=1), 1))
+  normal = scale[:, None] * full * scale
+  layers = [np.concatenate([b.user_table.numpy(), b.item_table.numpy()])]
+  for _ in range(3):
+    layers.append(normal @ layers[-1])
+  layers.append(np.mean(layers, axis=0))
+  return [[layer[:_USERS] for layer in layers], [layer[_USERS:] for layer in layers]]
+
+
+def _pinsage(b, graph):
+  w = {name: value.numpy() for name, value in b.named_variables().items()}
+  def dense(name, rows):
+    return np.maximum(rows @ w[name] + w[f'{name}_bias'], 0)
+  layers = {'u': [b.user_table.numpy()], 'i': [b.item_table.numpy()]}
+  for number in (1, 2):
+    new = {}
+    for own, other in ('ui', 'iu'):
+      near = _mean_matrix(graph.relations[own + other].table) @ dense(
+          f'{own}_neighbour{number}', layers[other][-1])
+      new[own] = _unit(dense(f'{own}_merge{number}', np.concatenate([layers[own][-1], near], axis=1)))
+    for own in 'ui':
+      layers[own].append(new[own])
+  return [layers[own] + [np.sqrt(10.) * _unit(dense(f'{own}_hidden', layers[own][-1])
+                                              @ w[f'{own}_output'])] for own in 'ui']
+
+
+_ORACLES = {'mgccf': _mgccf, 'lightgcn': _lightgcn, 'pinsage': _pinsage}
+
+
+@pytest.mark.parametrize('name', list(backbones.REGISTRY))
+class TestEveryBackbone:
+
+  def test_whole_view_equals_dense_matrices(self, name):
+    backbone, graph = _make(name)
+    found = backbone.encode(graph.whole(), None, None, _seeds(), training=False)
+    for layers, expected in zip((found.user, found.item), _ORACLES[name](backbone, graph)):
+      assert len(layers) == len(expected) == backbone.num_layers
+      for layer, value in zip(layers, expected):
+        np.testing.assert_allclose(layer, value, rtol=1e-4, atol=1e-5)
+    assert found.user[-1].shape[1] == backbone.representation_dim
+
+  def test_sampling_all_neighbours_equals_the_whole_view(self, name):
+    backbone, graph = _make(name, fanout=(10, 10))
+    whole = backbone.encode(graph.whole(), None, None, _seeds(), training=False)
+    users, items = tf.constant([5, 2, 0]), tf.constant([4, 1])
+    found = backbone.encode(graph.sampled(_seeds()), users, items, _seeds(), training=False)
+    for layer, expected in zip(found.user + found.item, whole.user + whole.item):
+      nodes = users if expected.shape[0] == _USERS else items
+      np.testing.assert_allclose(layer, tf.gather(expected, nodes), rtol=1e-4, atol=1e-5)
+
+  def test_gradients_reach_every_variable_and_are_finite(self, name):
+    backbone, graph = _make(name)
+    with tf.GradientTape() as tape:
+      encoding = backbone.encode(graph.whole(), None, None, _seeds(), training=True)
+      loss = tf.reduce_sum(tf.matmul(encoding.user[-1], encoding.item[-1], transpose_b=True))
+    for variable, gradient in zip(backbone.trainable_variables, tape.gradient(
+        loss, backbone.trainable_variables)):
+      assert np.isfinite(tf.convert_to_tensor(gradient).numpy()).all(), variable.name
+
+  def test_growing_keeps_weights_and_old_rows(self, name):
+    backbone, graph = _make(name)
+    bigger = backbones.REGISTRY[name](_USERS + 2, _ITEMS + 1, backbone.config, (1,))
+    bigger.grow_from(backbone, graph)
+    for key, value in backbone.named_variables().items():
+      np.testing.assert_array_equal(bigger.named_variables()[key][:value.shape[0]], value)
+    assert np.abs(bigger.user_table[_USERS:]).sum() > 0
+
+
+def test_pinsage_scores_stay_within_its_scale():
+  backbone, graph = _make('pinsage', pinsage_scale=6.)
+  users, items = backbone.representer(graph)()
+  assert np.abs(users.numpy() @ items.numpy().T).max() <= 6. + 1e-4
