@@ -1,7 +1,8 @@
 """What every command-line tool shares: flags to configuration, and errors people can read."""
+import importlib.util
 import os
 import sys
-from typing import Callable, List
+from typing import Any, Callable, Dict, List, Tuple
 
 from absl import app
 from absl import flags
@@ -128,3 +129,23 @@ def config_from_flags(log: Callable[[str], None] = print):
     if values[name].value is not None and name not in used:
       log(f'note: --{name} has no effect with --sampler={config.sampler}.')
   return config
+
+
+def log_recipes(path) -> Dict[str, Dict[str, Any]]:
+  """The dict RECIPES of a configuration file such as configs/logs.py."""
+  spec = importlib.util.spec_from_file_location('log_recipes', path)
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module.RECIPES
+
+
+def dataset_flags(entry: str, recipes: Dict[str, Dict[str, Any]], data_dir: str,
+                  drift_size: str) -> Tuple[str, List[str]]:
+  """Turns 'name' or 'name=PATH' into a name and the data flags of `run_incremental.py`."""
+  name, _, path = entry.partition('=')
+  common = [f'--data_dir={data_dir}']
+  if not path:
+    return name, [f'--dataset={name}', *common] + (
+        [f'--drift_size={drift_size}'] if name == 'drift' else [])
+  return name, ['--dataset=csv', f'--interactions={path}', *common,
+                *[f'--{key}={value}' for key, value in recipes.get(name, {}).items()]]

@@ -209,8 +209,8 @@ def default_config() -> config_dict.ConfigDict:
   c.personal.num_clusters = 10
 
   c.lsp = config_dict.ConfigDict()
-  # Weight of the mean divergences of users and of items; nowhere published. At 1000 the term has the
-  # size of GraphSAIL's self term.
+  # Weight of the mean divergences of users and of items; nowhere published. At 1000 the term has
+  # the size of GraphSAIL's self term.
   c.lsp.weight = 1000.0
   # Neighbours of a node drawn in each step (released: 10, fixed for the block).
   c.lsp.num_neighbours = 10
@@ -256,8 +256,8 @@ def resolved(config: config_dict.ConfigDict) -> config_dict.FrozenConfigDict:
   """A copy in which every open field has its value; what the run reads and saves."""
   c = config_dict.ConfigDict(config.to_dict())
   if c.full_retrain and (c.kd != 'none' or c.replay != 'none'):
-    raise UserError('--full_retrain trains on everything from fresh weights and takes no distiller or '
-                    'replay: leave out --kd and --replay.')
+    raise UserError('--full_retrain trains on everything from fresh weights and takes no distiller '
+                    'or replay: leave out --kd and --replay.')
   if c.sane.start_rank is None:
     c.sane.start_rank = SANE_VARIANTS[c.sane_variant].start_rank
   c.train.base_min_epochs = min(c.train.base_min_epochs, c.train.base_epochs)

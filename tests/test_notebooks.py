@@ -50,7 +50,8 @@ def test_quickstart_runs(kernel):
   outputs = {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == 'code'}
   everything = [output for found in outputs.values() for output in found]
   assert not [output for output in everything if output.output_type == 'error']
-  images = [output.data['image/png'] for output in everything if 'image/png' in output.get('data', {})]
+  images = [output.data['image/png'] for output in everything
+            if 'image/png' in output.get('data', {})]
   assert len(images) >= 2
   assert all(base64.b64decode(image).startswith(_PNG) for image in images)
 

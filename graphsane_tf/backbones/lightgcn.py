@@ -16,7 +16,8 @@ class LightGCN(Backbone):
       h_u^(l+1) = sum_{i in N(u)} h_i^(l) / sqrt(|N(u)| |N(i)|),   h^(0) = e
       z_u       = mean of h_u^(0), ..., h_u^(L)
 
-  A sum over neighbours is their mean times their number, so a sampled view estimates it without bias.
+  A sum over neighbours is their mean times their number, so a sampled view estimates it without
+  bias.
   Layers: h^(0), ..., h^(L), then the final z.
   """
 
@@ -47,7 +48,8 @@ class LightGCN(Backbone):
 
         def scaled(neighbours):
           rows = layer(other, number - 1, neighbours, hop + 1)
-          return rows * tf.math.rsqrt(tf.maximum(view.degree(other + kind, neighbours), 1.))[:, None]
+          degree = tf.maximum(view.degree(other + kind, neighbours), 1.)
+          return rows * tf.math.rsqrt(degree)[:, None]
 
         mean = view.mean(kind + other, nodes, scaled, fanout[min(hop, len(fanout) - 1)])
         result = mean * tf.sqrt(view.degree(kind + other, nodes))[:, None]

@@ -99,8 +99,8 @@ class NoDistiller(Distiller):
 def weighted(weight: float, term: Callable[[], tf.Tensor]) -> tf.Tensor:
   """weight * term(), or a constant 0 without computing the term when its weight is 0.
 
-  A term of weight 0 must leave no trace. A zero gradient does: it turns a sparse gradient into a
-  dense one, whose sum is rounded in another order.
+  A term of weight 0 must leave no trace, and a zero gradient may: it turns a sparse gradient into a
+  dense one, which can be summed, hence rounded, in another order.
   """
   return weight * term() if weight else tf.zeros([])
 
@@ -108,8 +108,8 @@ def weighted(weight: float, term: Callable[[], tf.Tensor]) -> tf.Tensor:
 def outside_loops(make: Callable[[], Any]) -> Any:
   """make(), placed outside of every loop of the function that is being traced.
 
-  The train step runs inside a loop in one `tf.function`. What is the same in each of its steps, such
-  as a graph's sparse matrices, is made once before the loop. Eagerly, this is make().
+  The train step runs inside a loop in one `tf.function`. What is the same in each of its steps, like
+  a graph's sparse matrices, is made once before the loop. Eagerly, this is make().
   """
   if tf.executing_eagerly():
     return make()

@@ -15,7 +15,7 @@ _KINDS = {'u': 'user', 'i': 'item'}
 def contrastive_loss(anchors: tf.Tensor, positives: tf.Tensor, positive_mask: tf.Tensor,
                      negatives: tf.Tensor, negative_mask: tf.Tensor, temperature: float,
                      anchor_weight: Optional[tf.Tensor] = None) -> tf.Tensor:
-  """Mean over anchors of -1/|N| sum_{i in N} log softmax over positives and negatives of h.e_i / tau.
+  """Mean over anchors of -1/|N| sum_{i in N} log softmax of h.e_i / tau, over all that was drawn.
 
   The denominator is each anchor's own, over its positives and its negatives (equation SGCT of the
   appendix). Anchors without positives are left out of the mean.
@@ -53,10 +53,10 @@ def _with_itself(table: csr.Csr) -> csr.Csr:
 class Contrastive(Distiller):
   """What contrastive distillers share; a subclass names relations, layers and their weights.
 
-  Anchors are the batch's distinct old users (and old positive items), or `num_anchors` of them, whose
-  mean estimates the mean over all without bias, with the student's outputs;
-  positives are neighbours in the teacher's graph, negatives uniform non-neighbours there, both with
-  the teacher's outputs. Neighbours are drawn anew in each step, once for all layers.
+  Anchors are the batch's distinct old users (and old positive items), or `num_anchors` of them,
+  whose mean estimates the mean over all without bias, with the student's outputs; positives are
+  neighbours in the teacher's graph, negatives uniform non-neighbours there, both with the
+  teacher's outputs. Neighbours are drawn anew in each step, once for all layers.
   """
 
   relations: Tuple[str, ...] = ('ui', 'iu')
@@ -70,7 +70,8 @@ class Contrastive(Distiller):
           table if name in ('ui', 'iu') else _with_itself(table))
     self._user_weight = None
     if config.personal.strength:
-      self._user_weight = tf.constant(personal.user_weights(config.personal, context, teacher, seed))
+      self._user_weight = tf.constant(
+          personal.user_weights(config.personal, context, teacher, seed))
 
   @property
   def options(self):
@@ -95,7 +96,7 @@ class Contrastive(Distiller):
             for name, (layer, weight) in weights.items()}
 
   def _anchors(self, kind: str, layer: int, batch) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Numbers [n] and rows [n, d] of the anchors; pairs come in random order, so the first will do."""
+    """Numbers [n] and rows [n, d] of the anchors: the first, as pairs come in random order."""
     nodes, rows = batch.old(kind, layer, self.teacher)
     count = self.options.num_anchors or None
     return nodes[:count], rows[:count]

@@ -29,7 +29,8 @@ def self_loss(student: tf.Tensor, teacher: tf.Tensor, weight: tf.Tensor) -> tf.T
   return tf.reduce_sum(weight * tf.reduce_sum(tf.square(student - teacher), axis=1))
 
 
-def local_loss(student: tf.Tensor, student_mean: tf.Tensor, teacher_product: tf.Tensor) -> tf.Tensor:
+def local_loss(student: tf.Tensor, student_mean: tf.Tensor,
+               teacher_product: tf.Tensor) -> tf.Tensor:
   """Mean over nodes of (e^{t-1} . c^{t-1} - e^t . c^t)^2, the square inside the mean.
 
   Args:
@@ -64,10 +65,11 @@ def global_loss(student: tf.Tensor, student_anchors: tf.Tensor, teacher_logits: 
 class GraphSail(Distiller):
   """Self, local and global structure distillation (Xu et al., CIKM 2020), on embeddings.
 
-  The local and global terms are exact means over all old nodes in each step: two sparse products of
-  the teacher's graph, and products with a handful of anchors. The self term covers the pairs' users,
-  positives and negatives that the teacher knows, each with its own coefficient. Neighbourhoods are
-  the teacher's; membership in a cluster is fixed for the block, its anchor moves with its members.
+  The local and global terms are exact means over all old nodes in each step: two sparse products
+  of the teacher's graph, and products with a handful of anchors. The self term covers the pairs'
+  users, positives and negatives that the teacher knows, each with its own coefficient.
+  Neighbourhoods are the teacher's; membership in a cluster is fixed for the block, its anchor
+  moves with its members.
   """
 
   weight_fields = ('graphsail.self_weight', 'graphsail.local_weight', 'graphsail.global_weight')

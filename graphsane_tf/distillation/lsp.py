@@ -36,8 +36,8 @@ def local_structure_loss(student: tf.Tensor, student_neighbours: tf.Tensor, teac
 class Lsp(Distiller):
   """Local structure preservation on the batch's distinct old nodes.
 
-  Neighbours are those of the teacher's graph, so they are old nodes, too; up to `num_neighbours` of a
-  node are drawn anew in each step. Similarities are dot products of embeddings.
+  Neighbours are those of the teacher's graph, so they are old nodes, too; up to `num_neighbours` of
+  a node are drawn anew in each step. Similarities are dot products of embeddings.
   """
 
   weight_fields = ('lsp.weight',)

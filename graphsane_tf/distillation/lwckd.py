@@ -1,4 +1,4 @@
-"""LWC-KD: contrastive distillation of several layers over four relations (Wang et al., CIKM 2021)."""
+"""LWC-KD: contrastive distillation of layers over four relations (Wang et al., CIKM 2021)."""
 from graphsane_tf.distillation.contrastive import Contrastive
 
 
@@ -6,8 +6,8 @@ class LwcKd(Contrastive):
   """Layer-wise contrastive distillation on user-item, item-user, user-user and item-item graphs.
 
   Anchors are the student's outputs at layer 0 (embedding), layer 1 and the final representation;
-  positives and negatives are the teacher's true outputs at the same layer. Positives of a user among
-  users (an item among items) are nearest neighbours in the teacher's graph.
+  positives and negatives are the teacher's true outputs at the same layer. Positives of a user
+  among users (an item among items) are nearest neighbours in the teacher's graph.
   """
 
   relations = ('ui', 'iu', 'uu', 'ii')

@@ -1,8 +1,8 @@
 """What a model keeps of earlier blocks, and what it brings to later ones.
 
-R[t][s] is the Recall@20 of block t's model on the test rows of block s. The task of a column is the same
-for every model that can do it: the users and items known at block s are ranked, and what users had seen
-by block s is masked. A model from before block s (t < s) ranks the users and items it knows.
+R[t][s] is the Recall@20 of block t's model on the test rows of block s. The task of a column is the
+same for every model that can do it: the users and items known at block s are ranked, and what users
+had seen by block s is masked. A model from before block s (t < s) ranks the users and items it knows.
 
 With T the last finished block:
 
@@ -11,9 +11,9 @@ With T the last finished block:
     forward transfer     1/T sum_{1 <= s <= T} ( R[s - 1][s] - b[s] )
 
 (Chaudhry et al. 2018, Lopez-Paz and Ranzato 2017), b[s] being what a random ranking would reach. The
-test rows of block s are the second half of block s + 1's training rows: a model t > s has been trained
-on them. R[s][s] is thus a forecast and R[t][s], t > s, a memory; backward transfer is large where models
-learn their rows well, and forgetting says how much of it later blocks have worn away.
+test rows of block s are the second half of block s + 1's training rows: a model t > s has been
+trained on them. R[s][s] is thus a forecast and R[t][s], t > s, a memory; backward transfer is large
+where models learn their rows well, and forgetting says how much later blocks have worn away.
 """
 from typing import Any, Dict, Optional
 
@@ -22,7 +22,7 @@ import numpy as np
 
 def random_recall(seen_indptr: np.ndarray, seen_indices: np.ndarray, held_user: np.ndarray,
                   held_item: np.ndarray, num_users: int, num_items: int, k: int) -> float:
-  """Expected Recall@k of a random order of each user's unseen items, over users with held-out items.
+  """Expected Recall@k of a random order of each user's unseen items; mean over users with any held.
 
   Args:
     seen_indptr: [n + 1], n >= num_users, of the table of seen items.
@@ -50,7 +50,7 @@ def summarise(recall: np.ndarray, chance: np.ndarray) -> Dict[str, Optional[floa
   """The three figures of the module's docstring.
 
   Args:
-    recall: [T + 1, T + 1] or wider, R; NaN where there is no value (a block not run, nobody to rank).
+    recall: [T + 1, T + 1] or wider, R; NaN where there is none (block not run, nobody to rank).
     chance: same shape, the recall of a random ranking.
 
   Returns:

@@ -11,8 +11,8 @@ class ReplayPolicy(abc.ABC):
   """Chooses old rows that a block trains on again, once, before its first epoch.
 
   To add one: subclass, implement `choose`, add a line to the registry in
-  `graphsane_tf/replay/__init__.py`. Rows are numbers in the log below the block's first row; the pairs
-  trained on are those rows' own users and items.
+  `graphsane_tf/replay/__init__.py`. Rows are numbers in the log below the block's first row; the
+  pairs trained on are those rows' own users and items.
   """
 
   def __init__(self, config, seed):
@@ -20,8 +20,8 @@ class ReplayPolicy(abc.ABC):
     self.options = config.replay_options
     for name in ('ratio', 'window'):
       if not 0. <= self.options[name] <= 1.:
-        raise UserError(f'config.replay_options.{name} is {self.options[name]}; it must lie between 0 '
-                        'and 1.')
+        raise UserError(f'config.replay_options.{name} is {self.options[name]}; it must lie between '
+                        '0 and 1.')
     self.seed = seed
 
   def rows(self, context) -> np.ndarray:

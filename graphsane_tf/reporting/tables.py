@@ -56,8 +56,8 @@ def forgetting_table(results: Dict[str, Any]) -> str:
   for block, values in enumerate(found['matrix']):
     if any(value is not None for value in values):
       rows.append([str(block), *['-' if value is None else f'{value:.4f}' for value in values]])
-  parts = [f'{found["metric"]} of each model on each block; right of the diagonal it forecasts, left of '
-           'it it remembers rows trained on since', align(rows)]
+  parts = [f'{found["metric"]} of each model on each block; left of the diagonal it remembers rows '
+           'that it has been trained on, elsewhere it forecasts', align(rows)]
   figures = [f'{name.replace("_", " ")} {found[name]:+.4f}' for name in (
       'average_forgetting', 'backward_transfer', 'forward_transfer') if found[name] is not None]
   return '\n'.join(parts + (['  '.join(figures)] if figures else [])) + '\n'

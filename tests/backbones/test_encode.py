@@ -89,7 +89,8 @@ def _pinsage(b, graph):
     for own, other in ('ui', 'iu'):
       near = _mean_matrix(graph.relations[own + other].table) @ dense(
           f'{own}_neighbour{number}', layers[other][-1])
-      new[own] = _unit(dense(f'{own}_merge{number}', np.concatenate([layers[own][-1], near], axis=1)))
+      both = np.concatenate([layers[own][-1], near], axis=1)
+      new[own] = _unit(dense(f'{own}_merge{number}', both))
     for own in 'ui':
       layers[own].append(new[own])
   return [layers[own] + [np.sqrt(10.) * _unit(dense(f'{own}_hidden', layers[own][-1])

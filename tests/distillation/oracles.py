@@ -46,7 +46,7 @@ def config(**changes):
 
 
 class Case:
-  """A teacher, a student that has moved away from it (unless `shift` is 0) and a batch of its pairs.
+  """A teacher, a student that has moved away from it (unless `shift` is 0) and a batch of pairs.
 
   Attributes:
     rows: 'user' and 'item' to the student's [n, d] embeddings.

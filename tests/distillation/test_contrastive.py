@@ -31,7 +31,7 @@ def test_denominator_is_the_anchors_own_with_positives_and_empty_slots_left_out(
 
 
 def _expected(case, relations, layer, draws, temperature):
-  """The loop: anchors of the batch, drawn ids from the distiller, rows from the models themselves."""
+  """The loop: anchors of the batch, ids drawn by the distiller, rows of the models themselves."""
   kinds = {'u': 'user', 'i': 'item'}
   batch = case.batch()
   teacher = case.old_backbone.layers_of_all(case.teacher.graph)

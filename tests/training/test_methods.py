@@ -1,7 +1,7 @@
-"""One suite for every (kd, replay, backbone): what each combination must do, whatever it is made of.
+"""One suite for every (kd, replay, backbone): what each must do, whatever it is made of.
 
-A pairwise subset runs by default, the full product with `-m slow`. Methods come from the registries, so
-a new one is tested without a change here.
+A pairwise subset runs by default, the full product with `-m slow`. Methods come from the registries,
+so a new one is tested without a change here.
 """
 import functools
 import itertools
@@ -107,7 +107,8 @@ def _plain(make):
   """Losses of fine-tuning by replay policy and backbone, each computed once."""
   @functools.lru_cache(None)
   def plain(policy, backbone):
-    return {name: float(v) for name, v in _losses(make(_config('none', policy, backbone))[0]).items()}
+    trainer, _ = make(_config('none', policy, backbone))
+    return {name: float(value) for name, value in _losses(trainer).items()}
   return plain
 
 

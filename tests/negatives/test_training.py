@@ -1,0 +1,85 @@
+"""Real short runs: every sampler's loss is logged, and a resumed run ends like one that was not cut."""
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from graphsane_tf import negatives
+from graphsane_tf.data import prepare
+from graphsane_tf.training import incremental
+from graphsane_tf.training.store import BlockStore
+from tests import logs
+
+QUICK = ('dns', 'sane')
+
+
+@pytest.fixture(scope='module', name='base')
+def _base(tmp_path_factory):
+  """A run of the base block that the others take over."""
+  log = prepare.load('drift', drift_options={'size': 'small'})
+  folder = tmp_path_factory.mktemp('base') / 'run'
+  incremental.run(_config('uniform'), log, folder, blocks=[0], log=lambda line: None)
+  return log, folder
+
+
+def _config(sampler, **changes):
+  return logs.tiny_config(sampler=sampler, train__batch_size=512, blocks__num_incremental=3, **changes)
+
+
+@pytest.mark.parametrize('name', [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+    for name in negatives.REGISTRY])
+def test_run(name, base, tmp_path):
+  log, folder = base
+  config = _config(name, base_from=str(folder))
+  results = incremental.run(config, log, tmp_path / 'run', log=lambda line: None)
+  records = [json.loads(line) for line in (tmp_path / 'run' / 'metrics.jsonl').open()]
+  loss_name = negatives.REGISTRY[name].loss_name
+  for record in records:
+    if record['block'] and name != 'uniform':
+      assert np.isfinite(record['losses'][loss_name]) and record['losses'][loss_name] > 0
+    assert np.isfinite(record['losses']['loss'])
+  assert len(results['blocks']) == 3
+
+
+class _Stop(Exception):
+  pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', ['nscaching', 'pinsage', 'pns', 'esns', 'sane'])
+def test_resume(name, base, tmp_path):
+  """Cut after the first epoch of block 1, then run again: the same numbers."""
+  log, folder = base
+  config = _config(name, base_from=str(folder))
+  whole = incremental.run(config, log, tmp_path / 'whole', blocks=[0, 1, 2], log=lambda line: None)
+
+  def stop(line):
+    if line.startswith('block 1  epoch 1'):
+      raise _Stop
+
+  with pytest.raises(_Stop):
+    incremental.run(config, log, tmp_path / 'cut', log=stop)
+  again = incremental.run(config, log, tmp_path / 'cut', log=lambda line: None)
+  for one, other in zip(whole['blocks'], again['blocks']):
+    assert one['test'] == other['test'] and one['validation'] == other['validation']
+
+
+@pytest.mark.slow
+def test_pinsage_inherits_the_vectors_of_the_block_before(base, tmp_path, monkeypatch):
+  log, folder = base
+  seen = {}
+  kind = negatives.REGISTRY['pinsage']
+  plain = kind.inherit
+
+  def inherit(self, state):
+    seen[self.context.index] = sorted(state)
+    plain(self, state)
+
+  monkeypatch.setattr(kind, 'inherit', inherit)
+  config = _config('pinsage', base_from=str(folder))
+  incremental.run(config, log, tmp_path / 'run', log=lambda line: None)
+  assert seen[1] == [] and seen[2] == ['kept_items', 'kept_values', 'users']
+  state = BlockStore(tmp_path / 'run', 1).sampler_state()
+  assert state['kept_values'].max() > 0 and not tf.is_tensor(state['users'])

@@ -1,0 +1,109 @@
+"""The reservoir of a user of a real run, against the log and the sampler's own definitions."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from graphsane_tf.data import prepare
+from graphsane_tf.errors import UserError
+from graphsane_tf.reporting import inspect
+from graphsane_tf.training import incremental, workdir
+from tests import logs
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = {'name': 'drift', 'drift_options': {'size': 'small', 'seed': 3}}
+
+
+@pytest.fixture(scope='module', name='folder')
+def _folder(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('inspect') / 'run'
+  config = logs.tiny_config(sampler='sane', clusters='categories', blocks__num_incremental=3,
+                            train__batch_size=512)
+  incremental.run(config, prepare.load(**DATA), folder, choices=workdir.data_choices(DATA),
+                  log=lambda line: None)
+  return folder
+
+
+@pytest.fixture(scope='module', name='opened')
+def _opened(folder):
+  return incremental.open_run(folder)
+
+
+def _user(run, block):
+  """A user with interactions in the block and the one before."""
+  log, stream = run.interactions, run.stream
+  both = np.intersect1d(log.user[stream.rows(block)], log.user[stream.rows(block - 1)])
+  return both[both < stream.block(block - 1).num_users][0]
+
+
+def test_quantities(opened):
+  user = _user(opened, 2)
+  log, stream = opened.interactions, opened.stream
+  found = inspect.explain_user(opened, 2, log.user_ids[user])
+  assert found['saved'] and found['block'] == 2
+  number = len(found['categories'])
+  for row, block in zip(found['history'], range(3)):
+    rows = stream.rows(block)
+    items = log.item[rows][log.user[rows] == user]
+    np.testing.assert_array_equal(row, np.bincount(log.item_category[items], minlength=number))
+  np.testing.assert_allclose(found['current'], found['history'][2])
+  np.testing.assert_allclose(found['previous'], found['history'][1])
+  share = [row / row.sum() for row in found['history'][1:]]
+  np.testing.assert_allclose(found['shift'], share[1] - share[0], atol=1e-6)
+  total = found['alpha'] + found['counts']
+  np.testing.assert_allclose(found['theta'], total / total.sum(), rtol=1e-5)
+  bucket = found['reservoir']
+  np.testing.assert_allclose(sum(bucket['probability']), 1., rtol=1e-5)
+  assert bucket['rank'] == list(range(bucket['rank'][0], bucket['rank'][0] + len(bucket['item'])))
+  items = [int(np.flatnonzero(log.item_ids == item)[0]) for item in bucket['item']]
+  assert [log.category_names[log.item_category[k]] for k in items] == bucket['category']
+  taken = log.item[stream.rows(2)][log.user[stream.rows(2)] == user]
+  assert not set(items) & set(taken.tolist())
+
+
+def test_other_samplers_get_what_sane_would_build(folder, tmp_path):
+  config = logs.tiny_config(sampler='uniform', blocks__num_incremental=3, train__batch_size=512,
+                            base_from=str(folder))
+  run = incremental.IncrementalRun(config, prepare.load(**DATA), tmp_path / 'run',
+                                   log=lambda line: None)
+  run.run([0, 1])
+  found = inspect.explain_user(run, 1, run.interactions.user_ids[_user(run, 1)])
+  assert not found['saved'] and len(found['reservoir']['item']) == 10
+  assert 'would build' in inspect.table(found)
+
+
+def test_mistakes(opened):
+  with pytest.raises(UserError, match='does not occur'):
+    inspect.explain_user(opened, 2, 'nobody')
+  with pytest.raises(UserError, match='no reservoir in block 0'):
+    inspect.explain_user(opened, 0, opened.interactions.user_ids[0])
+
+
+def test_many_categories_are_added_up(opened):
+  found = inspect.explain_user(opened, None, opened.interactions.user_ids[_user(opened, 2)])
+  many = dict(found, categories=[f'c{k}' for k in range(40)])
+  rng = np.random.default_rng(0)
+  for name in inspect.QUANTITIES:
+    many[name] = rng.random(40)
+  many['history'] = rng.integers(0, 5, (3, 40))
+  many['reservoir'] = dict(found['reservoir'], category=['c1'] * len(found['reservoir']['item']))
+  assert len(inspect.plot(many).axes) == 4
+
+
+def test_command(folder, opened, tmp_path):
+  user = opened.interactions.user_ids[_user(opened, 2)]
+  picture = tmp_path / 'user.png'
+  command = [sys.executable, str(ROOT / 'experiments' / 'inspect_negatives.py'), f'--run={folder}']
+  options = {'cwd': tmp_path, 'env': {**os.environ, 'PYTHONPATH': str(ROOT)},
+             'capture_output': True, 'text': True, 'check': False}
+  done = subprocess.run([*command, f'--user={user}', f'--output={picture}'], **options)
+  assert done.returncode == 0, done.stderr
+  assert 'theta' in done.stdout and 'probability' in done.stdout
+  assert picture.read_bytes()[:4] == b'\x89PNG'
+  wrong = subprocess.run([*command, '--user=nobody'], **options)
+  assert wrong.returncode == 2 and wrong.stderr.splitlines()[-1].startswith('error: --user=nobody')
+  assert json.loads((folder / 'config.json').read_text())['data']['drift_seed'] == 3
