@@ -11,7 +11,8 @@ class ItemClusters(tf.Module, abc.ABC):
   """Assigns each item to one of `num_clusters` (pseudo-)categories.
 
   To add one: subclass, implement `assign`, add a line to the registry in
-  `graphsane_tf/clustering/__init__.py`. Variables are saved (and, if trainable, trained) with the model.
+  `graphsane_tf/clustering/__init__.py`. Variables are saved (and, if trainable, trained) with the
+  model.
   """
 
   def __init__(self, config, context, seed):

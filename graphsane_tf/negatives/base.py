@@ -36,11 +36,12 @@ class Choice:
 class NegativeSampler(tf.Module, abc.ABC):
   """Fills the last `num_sampler_negatives` slots of each pair; the others are uniform.
 
-  To add one: subclass, implement `draw` (and `refresh` if it ranks, `choose` if it looks at current scores,
-  `loss` if its loss is not BPR), and add a line to the registry in `graphsane_tf/negatives/__init__.py`;
-  docs/extending.md has a whole example. `draw`, `choose` and `loss` run inside the train step's
-  `tf.function`, `refresh` between epochs; none may loop over users in Python. State that a resumed run
-  needs lives in tf.Variables, which are saved with the model's; trainable ones are trained with it.
+  To add one: subclass, implement `draw` (and `refresh` if it ranks, `choose` if it looks at current
+  scores, `loss` if its loss is not BPR), and add a line to the registry in
+  `graphsane_tf/negatives/__init__.py`; docs/extending.md has a whole example. `draw`, `choose` and
+  `loss` run inside the train step's `tf.function`, `refresh` between epochs; none may loop over
+  users in Python. State that a resumed run needs lives in tf.Variables, which are saved with the
+  model's; trainable ones are trained with it.
   """
 
   # Name of the triplet loss over the drawn items.

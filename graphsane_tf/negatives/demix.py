@@ -44,17 +44,18 @@ def mixed_loss(positive: tf.Tensor, hard: tf.Tensor, partner: tf.Tensor, mix: Mi
 class DeMix(NegativeSampler):
   """The highest scored candidates, refined by mixing before they are trained on.
 
-  Publication: Chen, Zhang, Yao, Chen, Tang, "Negative sampling with adaptive denoising mixup for knowledge
-  graph embedding", ISWC 2023. The model's own scores part sampled triples into marginal pseudo-negatives,
-  which may be true facts, and negatives. A pseudo-negative is mixed with the positive into a partially
-  positive triple, a negative with another one into a harder negative.
+  Publication: Chen, Zhang, Yao, Chen, Tang, "Negative sampling with adaptive denoising mixup for
+  knowledge graph embedding", ISWC 2023. The model's own scores part sampled triples into marginal
+  pseudo-negatives, which may be true facts, and negatives. A pseudo-negative is mixed with the
+  positive into a partially positive triple, a negative with another one into a harder negative.
 
   Adaptation: triples become (user, item). Of `candidates` uniform unobserved items the N2 with the
-  highest current scores are taken. One that scores above the pair's own positive is suspected: it is
-  mixed with the positive, and its BPR term is weighted by the share that is not positive. Any other is
-  mixed with the hardest candidate that is not suspected. Shares come from Beta(concentration,
-  concentration), as in mixup, at most a half for the partner, so that the candidate stays the main part.
-  The threshold is the pair's own positive: the publication's is estimated during training.
+  highest current scores are taken. One that scores above the pair's own positive is suspected: it
+  is mixed with the positive, and its BPR term is weighted by the share that is not positive. Any
+  other is mixed with the hardest candidate that is not suspected. Shares come from
+  Beta(concentration, concentration), as in mixup, at most a half for the partner, so that the
+  candidate stays the main part. The threshold is the pair's own positive: the publication's is
+  estimated during training.
   """
 
   loss_name = 'demix'

@@ -28,11 +28,13 @@ def hardest_probabilities(scores: np.ndarray, free: np.ndarray, candidates: int)
 class DNS(NegativeSampler):
   """The candidate that the current model scores highest, for each slot on its own.
 
-  Publication: Zhang, Chen, Wang, Yu, "Optimizing top-N collaborative filtering via dynamic negative item
-  sampling", SIGIR 2013. For each negative, `candidates` unobserved items are drawn uniformly and the one
-  with the highest current score is taken, so the sampler follows the model with every step.
+  Publication: Zhang, Chen, Wang, Yu, "Optimizing top-N collaborative filtering via dynamic negative
+  item sampling", SIGIR 2013. For each negative, `candidates` unobserved items are drawn uniformly
+  and the one with the highest current score is taken, so the sampler follows the model with every
+  step.
 
-  Adaptation: none is needed; unobserved means not taken in the current block, as for all samplers here.
+  Adaptation: none is needed; unobserved means not taken in the current block, as for all samplers
+  here.
   """
 
   loss_name = 'dns'

@@ -14,18 +14,18 @@ from graphsane_tf.negatives.uniform import Complement, Membership
 class ESNS(NegativeSampler):
   """An item similar to the pair's positive, drawn in proportion to the similarity.
 
-  Publication: Yao, Zhang, Wang et al., "Entity similarity-based negative sampling for knowledge graph
-  embedding", PRICAI 2022. Entities in similar contexts deceive the model, so a triple's entity is
-  replaced by one that shares many of its aspects (found through an inverted index), and the loss is a
-  logistic one of shifted scores.
+  Publication: Yao, Zhang, Wang et al., "Entity similarity-based negative sampling for knowledge
+  graph embedding", PRICAI 2022. Entities in similar contexts deceive the model, so a triple's
+  entity is replaced by one that shares many of its aspects (found through an inverted index), and
+  the loss is a logistic one of shifted scores.
 
-  Adaptation: an item's context is the users who took it up to the block; similarity is the cosine of
-  these sets. The `num_similar` most similar items of each item are kept, and one is drawn with
-  probability proportional to its similarity. Similar items are often the user's own: a draw that he has
-  taken in the current block is repeated, at most `tries` times in all, then replaced by a uniform one.
-  `loss` is the paper's triplet loss ('bpr') or 'shift': softplus(-(y_ui + shift)) +
-  softplus(y_uj + shift) for each negative. (The chapter's text was not at hand; the form of the shift is
-  the usual one of logistic losses on scores that are not centred.)
+  Adaptation: an item's context is the users who took it up to the block; similarity is the cosine
+  of these sets. The `num_similar` most similar items of each item are kept, and one is drawn with
+  probability proportional to its similarity. Similar items are often the user's own: a draw that he
+  has taken in the current block is repeated, at most `tries` times in all, then replaced by a
+  uniform one. `loss` is the paper's triplet loss ('bpr') or 'shift': softplus(-(y_ui + shift)) +
+  softplus(y_uj + shift) for each negative. (The chapter's text was not at hand; the form of the
+  shift is the usual one of logistic losses on scores that are not centred.)
   """
 
   loss_name = 'esns'

@@ -42,14 +42,15 @@ def renewed(cache: tf.Tensor, valid: tf.Tensor, scores: tf.Tensor, size: int, te
 class NSCaching(NegativeSampler):
   """Uniform draws from the user's cache of N1 unobserved items.
 
-  Publication: Zhang, Yao, Shao, Chen, "NSCaching: simple and efficient negative sampling for knowledge
-  graph embedding", ICDE 2019. A cache of N1 entities for each (head, relation); a negative is drawn from
-  it uniformly; it is renewed by drawing N1 of the cache and N2 fresh uniform candidates without
-  replacement, with probabilities softmax(score), so that it keeps hard negatives yet moves.
+  Publication: Zhang, Yao, Shao, Chen, "NSCaching: simple and efficient negative sampling for
+  knowledge graph embedding", ICDE 2019. A cache of N1 entities for each (head, relation); a
+  negative is drawn from it uniformly; it is renewed by drawing N1 of the cache and N2 fresh uniform
+  candidates without replacement, with probabilities softmax(score), so that it keeps hard negatives
+  yet moves.
 
-  Adaptation: a cache for each user; ids of items, none of the current block's positives. All caches are
-  renewed between epochs (the publication's lazy update, every `refresh_epochs`) and kept from one epoch
-  to the next; an empty one fills up with uniform candidates.
+  Adaptation: a cache for each user; ids of items, none of the current block's positives. All caches
+  are renewed between epochs (the publication's lazy update, every `refresh_epochs`) and kept from
+  one epoch to the next; an empty one fills up with uniform candidates.
   """
 
   loss_name = 'nscaching'

@@ -75,12 +75,12 @@ class PinSageNegatives(NegativeSampler):
   systems", KDD 2018. Hard negatives of a query are items that rank between 2,000 and 5,000 by
   personalised PageRank from it, out of some billions: related, but less than the positives.
 
-  Adaptation: the query is the user, the graph all interactions up to the block, and the band that of
-  SANE's reservoir, so that a comparison of the two compares rankings. Current positives are left out.
-  The graph does not change within a block, so vectors are computed once, by power iteration in chunks of
-  users; they start from the vectors of the block before, of which the `keep` largest entries of each
-  user are saved with the model. Items that no walk reaches have no rank; users without enough others
-  get uniform negatives.
+  Adaptation: the query is the user, the graph all interactions up to the block, and the band that
+  of SANE's reservoir, so that a comparison of the two compares rankings. Current positives are left
+  out. The graph does not change within a block, so vectors are computed once, by power iteration in
+  chunks of users; they start from the vectors of the block before, of which the `keep` largest
+  entries of each user are saved with the model. Items that no walk reaches have no rank; users
+  without enough others get uniform negatives.
   """
 
   loss_name = 'pinsage'

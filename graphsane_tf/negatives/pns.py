@@ -11,16 +11,16 @@ from graphsane_tf.negatives.ranked import ItemTable, ranked_items
 class RankGeometric(NegativeSampler):
   """The unobserved item at rank r of the user's ranking, r ~ truncated geometric.
 
-  Publication: Rendle, Freudenthaler, "Improving pairwise learning for item recommendation from implicit
-  feedback", WSDM 2014: p(r) proportional to exp(-r / lambda) over the ranks that the current model gives
-  the items, refreshed now and then.
+  Publication: Rendle, Freudenthaler, "Improving pairwise learning for item recommendation from
+  implicit feedback", WSDM 2014: p(r) proportional to exp(-r / lambda) over the ranks that the
+  current model gives the items, refreshed now and then.
 
-  Adaptation: P(r) = p (1 - p)^(r - 1), drawn by itself for each user and slot over the exact ranking of his
-  unobserved items, rebuilt every `refresh_epochs`. (The publication approximates rankings through single
-  factors of a factorisation.) Only ranks up to a depth are kept: the smallest of the 99.9 % quantile,
-  `max_depth` and the number of unobserved items; the distribution is truncated there and normalised. With
-  p = .002 (mean 500) and a depth of 1,000 that moves 13.5 % of the mass up. The table takes
-  users x depth x 4 bytes.
+  Adaptation: P(r) = p (1 - p)^(r - 1), drawn by itself for each user and slot over the exact
+  ranking of his unobserved items, rebuilt every `refresh_epochs`. (The publication approximates
+  rankings through single factors of a factorisation.) Only ranks up to a depth are kept: the
+  smallest of the 99.9 % quantile, `max_depth` and the number of unobserved items; the distribution
+  is truncated there and normalised. With p = .002 (mean 500) and a depth of 1,000 that moves 13.5 %
+  of the mass up. The table takes users x depth x 4 bytes.
   """
 
   loss_name = 'pns'

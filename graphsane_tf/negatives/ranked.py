@@ -36,7 +36,8 @@ def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
     depth: at most num_items.
 
   Returns:
-    columns [n, depth] int32, -1 where a row has no more, and their scores [n, depth] float32 (-inf).
+    columns [n, depth] int32, -1 where a row has no more, and their scores [n, depth] float32
+    (-inf).
   """
   bits = (scores + np.float32(0.)).view(np.int32)  # The sum turns -0 into 0.
   # Ascending integers for descending scores: negative floats order backwards among themselves.
@@ -153,8 +154,8 @@ class ItemTable(tf.Module):
       users: [B] int32.
       number: draws a user.
       seeds: of the draws.
-      place: gives the place [B, number] in the row from uniform numbers in [0, 1) [B, number], the count
-        [B, 1] as float32 and the row [B].
+      place: gives the place [B, number] in the row from uniform numbers in [0, 1) [B, number], the
+        count [B, 1] as float32 and the row [B].
 
     Returns:
       [B, number] int32 items and [B, number] float32 weights, 0 where a user has taken everything.

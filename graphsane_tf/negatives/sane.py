@@ -58,12 +58,12 @@ class Sane(NegativeSampler):
   """Top-ranked unobserved items of each user, drawn by category with a shift-aware posterior.
 
   Users with pairs in the block have a slot each. A slot holds the `size` unobserved items from rank
-  `start_rank` on, and the running sum of their probabilities, from which draws are made by inversion.
-  Users the model did not know before the block get uniform negatives instead.
+  `start_rank` on, and the running sum of their probabilities, from which draws are made by
+  inversion. Users the model did not know before the block get uniform negatives instead.
 
-  With `soft_membership` an item counts in every cluster by its membership c_jk: in the histograms, in
-  the counts of the reservoir, and as theta_j = sum_k c_jk theta_k in equation 10. With one-hot memberships
-  that is the paper's rule.
+  With `soft_membership` an item counts in every cluster by its membership c_jk: in the histograms,
+  in the counts of the reservoir, and as theta_j = sum_k c_jk theta_k in equation 10. With one-hot
+  memberships that is the paper's rule.
   """
 
   loss_name = 'sane'

@@ -17,15 +17,16 @@ class Warp(NegativeSampler):
   """The first violating item of a sequence of uniform trials, weighted by its estimated rank.
 
   Publication: Weston, Bengio, Usunier, "Large scale image annotation: learning to rank with joint
-  word-image embeddings", 2010 (WSABIE). Unobserved items are drawn one after another until one violates
-  the margin, y_uj + margin > y_ui. If that took k trials, the rank of the positive is about
-  floor((|I| - 1) / k), and the loss of the pair is weighted by Phi(rank) = sum_{r <= rank} 1/r.
+  word-image embeddings", 2010 (WSABIE). Unobserved items are drawn one after another until one
+  violates the margin, y_uj + margin > y_ui. If that took k trials, the rank of the positive is
+  about floor((|I| - 1) / k), and the loss of the pair is weighted by Phi(rank) = sum_{r <= rank}
+  1/r.
 
-  Adaptation: a batch makes `trials` trials for each pair at once. Slot k takes the k-th violator, and
-  its trials are counted from the violator before it: trials are independent, so this is the loop run
-  anew for each slot, with one budget for all. A slot without a violator has no loss, as in the
-  publication. Phi is divided by its largest value, which keeps the loss on the scale of the other
-  samplers'; `loss` is the paper's triplet loss ('bpr') or the publication's ('hinge').
+  Adaptation: a batch makes `trials` trials for each pair at once. Slot k takes the k-th violator,
+  and its trials are counted from the violator before it: trials are independent, so this is the
+  loop run anew for each slot, with one budget for all. A slot without a violator has no loss, as in
+  the publication. Phi is divided by its largest value, which keeps the loss on the scale of the
+  other samplers'; `loss` is the paper's triplet loss ('bpr') or the publication's ('hinge').
 
   The paper calls its plain uniform sampler WARP; that row of its table is `--sampler=uniform` here.
   """

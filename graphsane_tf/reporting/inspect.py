@@ -21,8 +21,8 @@ _SHOWN = 9
 def explain_user(run: IncrementalRun, block: Optional[int], user_id: str) -> Dict[str, Any]:
   """Everything SANE derives for a user in a block.
 
-  In a run that trained with SANE it is the state saved with the block's best epoch, otherwise what SANE
-  would build from the block's finished model.
+  In a run that trained with SANE it is the state saved with the block's best epoch, otherwise what
+  SANE would build from the block's finished model.
 
   Args:
     run: e.g. `graphsane_tf.training.incremental.open_run(folder)`.
@@ -30,10 +30,10 @@ def explain_user(run: IncrementalRun, block: Optional[int], user_id: str) -> Dic
     user_id: raw id of the user.
 
   Returns:
-    user, block, saved (whether the state is the run's own), categories [K] names; history [block + 1, K]
-    interactions of each block by category; previous, current, shift, alpha, counts, theta [K]; and
-    reservoir, a dict of lists: item (raw id), rank (when the reservoir was built), score (by the finished
-    model), category, probability.
+    user, block, saved (whether the state is the run's own), categories [K] names; history [block +
+    1, K] interactions of each block by category; previous, current, shift, alpha, counts, theta
+    [K]; and reservoir, a dict of lists: item (raw id), rank (when the reservoir was built), score
+    (by the finished model), category, probability.
 
   Raises:
     UserError: if the user has no reservoir in the block; it says in which blocks he has one.
@@ -131,8 +131,8 @@ def table(found: Dict[str, Any], most: int = 20) -> str:
 def plot(found: Dict[str, Any]):
   """The paper's toy figure for a real user, as a matplotlib figure.
 
-  Interests over time, shares of the two blocks with the shift, the posterior, and the bucket: items of the
-  reservoir and expected draws by category.
+  Interests over time, shares of the two blocks with the shift, the posterior, and the bucket: items
+  of the reservoir and expected draws by category.
   """
   from matplotlib import figure  # pylint: disable=g-import-not-at-top
   t = found['block']
