@@ -32,7 +32,7 @@ class ItemClusters(tf.Module, abc.ABC):
     """[num_items] int32 clusters, from the items' final representations [num_items, D]."""
 
   def memberships(self, item_vectors: tf.Tensor, epoch: int) -> tf.Tensor:
-    """[num_items, K] float32 shares of each item in the clusters, rows sum to one; hard by default."""
+    """[num_items, K] float32 shares of each item in the clusters, summing to one; hard by default."""
     return tf.one_hot(self.assign(item_vectors, epoch), self.num_clusters)
 
   def losses(self, batch) -> Dict[str, tf.Tensor]:

@@ -1,4 +1,4 @@
-"""DeMix: hard candidates, mixed with others, and with the positive where they may be false negatives."""
+"""DeMix: hard candidates mixed with others, or with the positive if they may be false negatives."""
 import dataclasses
 
 import tensorflow as tf
@@ -10,7 +10,7 @@ from graphsane_tf.negatives.uniform import Complement
 
 @dataclasses.dataclass(frozen=True)
 class Mix(Choice):
-  """The hard candidates (first half of `columns`), their partners (second half), and how to mix them.
+  """The hard candidates (first half of `columns`), their partners (second half), and their mixing.
 
   Attributes:
     share: [B, N2] float32 share of the partner in the mixture.

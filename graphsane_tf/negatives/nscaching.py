@@ -65,7 +65,7 @@ class NSCaching(NegativeSampler):
 
   def refresh(self, user_vectors, item_vectors, epoch):
     seed = tf.constant(host_seed(*self.seed, epoch, name='nscaching'))
-    # Scoring every item is one matrix product, which beats gathering rows in a catalogue that is not
+    # Scoring every item is one matrix product, which beats gathering rows unless the catalogue is
     # many times larger than the cache.
     width = self.table.width + self._options.candidates
     whole = self.context.num_items <= _WHOLE * width

@@ -1,4 +1,4 @@
-"""SANE: a personalised negative reservoir with a prior from the user's interest shift (section 5)."""
+"""SANE: a personalised negative reservoir, with a prior from the interest shift (section 5)."""
 from typing import Dict
 
 import numpy as np
@@ -143,7 +143,8 @@ class Sane(NegativeSampler):
     category = tf.gather(self.category, items)
     if self.membership is None:
       rows = tf.repeat(tf.range(stop - start), self.size)
-      counts = _count(rows, tf.reshape(category, [-1]), tf.reshape(valid, [-1]), stop - start, number)
+      counts = _count(rows, tf.reshape(category, [-1]), tf.reshape(valid, [-1]), stop - start,
+                      number)
     else:
       membership = tf.gather(self.membership, items)
       counts = tf.einsum('nq,nqk->nk', valid, membership)

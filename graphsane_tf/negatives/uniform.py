@@ -47,7 +47,8 @@ class Complement(tf.Module):
   def probabilities(self, user: int) -> np.ndarray:
     """[num_items] float64 probabilities of one draw; zeros if the user has taken every item."""
     start, stop = self._indptr[user].numpy(), self._indptr[user + 1].numpy()
-    taken = (self._keys[start:stop].numpy() - user * (self._num_items + 1)) + np.arange(stop - start)
+    first = self._keys[start:stop].numpy() - user * (self._num_items + 1)
+    taken = first + np.arange(stop - start)
     free = np.ones(self._num_items)
     free[taken] = 0.
     return free / max(free.sum(), 1.)

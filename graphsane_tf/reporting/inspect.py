@@ -86,8 +86,8 @@ def _find(run: IncrementalRun, block: Optional[int], user_id: str):
   if block not in has:
     asked = f' in block {block}' if block is not None else ''
     known = f'he has one in block {", ".join(map(str, has))}' if has else 'he has none in any block'
-    raise UserError(f'user {user_id} has no reservoir{asked}, which takes interactions in that block '
-                    f'and in one before: {known}.')
+    raise UserError(f'user {user_id} has no reservoir{asked}, which takes interactions in that '
+                    f'block and in one before: {known}.')
   return user, block
 
 

@@ -137,7 +137,8 @@ class TrainStep:
     """
     number = 1 + self._num_uniform
     places = tf.concat([item_places[:, :1], item_places[:, number:]], axis=1)
-    scores = pair_scores(tf.stop_gradient(user_rows), tf.stop_gradient(batch.encoding.item[-1]), places)
+    scores = pair_scores(
+        tf.stop_gradient(user_rows), tf.stop_gradient(batch.encoding.item[-1]), places)
     choice = self._sampler.choose(scores[:, 0], scores[:, 1:], draw, batch.seeds)
 
     def keep(table, first):

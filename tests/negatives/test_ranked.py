@@ -33,12 +33,13 @@ def test_top_keys_with_ties_and_signs(depth):
 def test_band_of_a_ranking():
   rng = np.random.default_rng(1)
   users, items = (rng.normal(size=(n, 6)).astype(np.float32) for n in (40, 90))
-  excluded = csr.from_pairs(rng.integers(0, 40, 1).repeat(1), np.array([3]), 40, 90)
+  excluded = csr.from_pairs(np.array([7, 7, 9]), np.array([3, 50, 0]), 40, 90)
   found, scores = ranked.ranked_items(users, items, excluded, 20, 50)
   product = users @ items.T
   product[excluded.rows(), excluded.indices] = -np.inf
   np.testing.assert_array_equal(found, np.argsort(-product, axis=1)[:, 20:50])
-  np.testing.assert_allclose(scores, np.take_along_axis(product, found, axis=1), rtol=1e-4, atol=1e-5)
+  want = np.take_along_axis(product, found, axis=1)
+  np.testing.assert_allclose(scores, want, rtol=1e-4, atol=1e-5)
 
 
 def test_start_rank():

@@ -1,4 +1,4 @@
-"""Real short runs: every sampler's loss is logged, and a resumed run ends like one that was not cut."""
+"""Real short runs: each sampler's loss is logged; a resumed run ends like one that was not cut."""
 import json
 
 import numpy as np
@@ -24,7 +24,8 @@ def _base(tmp_path_factory):
 
 
 def _config(sampler, **changes):
-  return logs.tiny_config(sampler=sampler, train__batch_size=512, blocks__num_incremental=3, **changes)
+  return logs.tiny_config(sampler=sampler, train__batch_size=512, blocks__num_incremental=3,
+                          **changes)
 
 
 @pytest.mark.parametrize('name', [
