@@ -54,8 +54,8 @@ class DeMix(NegativeSampler):
   is mixed with the positive, and its BPR term is weighted by the share that is not positive. Any
   other is mixed with the hardest candidate that is not suspected. Shares come from
   Beta(concentration, concentration), as in mixup, at most a half for the partner, so that the
-  candidate stays the main part. The threshold is the pair's own positive: the publication's is
-  estimated during training.
+  candidate stays the main part. (Only the abstract was at hand: the threshold, the pair's own
+  positive, and the weight are ours.)
   """
 
   loss_name = 'demix'

@@ -14,7 +14,7 @@ from graphsane_tf.negatives.uniform import Complement, Membership
 class ESNS(NegativeSampler):
   """An item similar to the pair's positive, drawn in proportion to the similarity.
 
-  Publication: Yao, Zhang, Wang et al., "Entity similarity-based negative sampling for knowledge
+  Publication: Yao et al., "Entity similarity-based negative sampling for knowledge
   graph embedding", PRICAI 2022. Entities in similar contexts deceive the model, so a triple's
   entity is replaced by one that shares many of its aspects (found through an inverted index), and
   the loss is a logistic one of shifted scores.

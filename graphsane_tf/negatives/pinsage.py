@@ -26,7 +26,7 @@ class PageRank:
   """
 
   def __init__(self, edges: csr.Csr, damping: float, tolerance: float, max_iterations: int):
-    """Takes [num_users, num_items] edges and when to stop: change of the mass, or iterations."""
+    """Takes [num_users, num_items] edges; stops by mean change of the mass, or after iterations."""
     matrix = edges.matrix()
     by_user = scipy.sparse.diags(1. / np.maximum(edges.degree, 1).astype(np.float32)) @ matrix
     degree = np.maximum(np.bincount(edges.indices, minlength=edges.num_columns), 1)
@@ -61,7 +61,7 @@ class PageRank:
       after = self._to_items @ (self._to_users @ current)
       after *= damping * damping
       after += source
-      change = np.abs(after - current).sum(axis=0).max()
+      change = np.abs(after - current).sum(axis=0).mean()
       current = after
       if change < self._tolerance * self.mass:
         break

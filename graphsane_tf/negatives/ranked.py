@@ -4,6 +4,7 @@ from typing import Callable, Iterator, Tuple
 import numpy as np
 import tensorflow as tf
 
+from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr
 from graphsane_tf.negatives.uniform import Complement
 from graphsane_tf.random import Seeds
@@ -55,9 +56,13 @@ def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
   return columns, np.where(found, best, np.float32(-np.inf))
 
 
-def ranked_items(user_vectors, item_vectors, excluded: csr.Csr, first: int,
-                 last: int) -> Tuple[np.ndarray, np.ndarray]:
+def ranked_items(user_vectors, item_vectors, excluded: csr.Csr, first: int, last: int,
+                 selection: str = 'partition') -> Tuple[np.ndarray, np.ndarray]:
   """Ranks first + 1 to last of each user's unobserved items by dot product.
+
+  Both selections give the same ranking. 'top_k' is `tf.math.top_k` over chunks of users and tiles of
+  items, on a GPU where there is one. 'partition' selects on the CPU and takes over for rankings that are
+  hundreds deep, where `tf.math.top_k` slows down.
 
   Args:
     user_vectors: [n, D] float32.
@@ -65,11 +70,16 @@ def ranked_items(user_vectors, item_vectors, excluded: csr.Csr, first: int,
     excluded: [n, num_items] items that are not ranked.
     first: ranks left out at the top.
     last: last rank, at most num_items.
+    selection: 'top_k' or 'partition'.
 
   Returns:
     items [n, last - first] int32, -1 beyond the unobserved items, and their scores, float32.
   """
   num_users, num_items = excluded.num_rows, excluded.num_columns
+  if selection == 'top_k':
+    items, scores = ranking.top_k(user_vectors, item_vectors, np.arange(num_users),
+                                  (excluded.indptr, excluded.indices), last)
+    return items[:, first:], scores[:, first:]
   items = np.full((num_users, last - first), -1, np.int32)
   scores = np.full((num_users, last - first), -np.inf, np.float32)
   chunk = max(1, _CHUNK_FLOATS // num_items)

@@ -112,7 +112,8 @@ class Sane(NegativeSampler):
       self.membership.assign(membership)
       self.category.assign(tf.argmax(membership, axis=1, output_type=tf.int32))
     items, _ = ranked_items(tf.gather(user_vectors, self.users), item_vectors, self._excluded,
-                            self.first_rank - 1, self.first_rank - 1 + self.size)
+                            self.first_rank - 1, self.first_rank - 1 + self.size,
+                            self.config.sane.selection)
     self.table.assign(items)
     width = self.size * (self.clusters.num_clusters if self.membership is not None else 8)
     for start, stop in self.table.chunks(width):
