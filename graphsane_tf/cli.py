@@ -1,14 +1,16 @@
 """What every command-line tool shares: flags to configuration, and errors people can read."""
 import importlib.util
 import os
+import re
 import sys
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from absl import app
 from absl import flags
 from absl import logging
 from ml_collections import config_flags
 
+from graphsane_tf.data import recipes as data_recipes
 from graphsane_tf.errors import UserError
 
 # Short flags and the configuration fields they set.
@@ -82,6 +84,16 @@ def load_tensorflow() -> None:
     os.close(silent)
 
 
+def load_tensorflow_quietly() -> None:
+  """`load_tensorflow` for tools that open many models in turn: each traces its functions once anew.
+
+  TensorFlow takes that for careless retracing and warns; errors are still shown.
+  """
+  load_tensorflow()
+  import tensorflow as tf  # pylint: disable=g-import-not-at-top
+  tf.get_logger().setLevel('ERROR')
+
+
 def define_method_flags() -> None:
   """Defines the flags that choose methods and their most changed settings."""
   # Registries import TensorFlow, which a tool that only reads data does not need.
@@ -149,3 +161,23 @@ def dataset_flags(entry: str, recipes: Dict[str, Dict[str, Any]], data_dir: str,
         [f'--drift_size={drift_size}'] if name == 'drift' else [])
   return name, ['--dataset=csv', f'--interactions={path}', *common,
                 *[f'--{key}={value}' for key, value in recipes.get(name, {}).items()]]
+
+
+def datasets_flags(entries: Sequence[str], recipes: Dict[str, Dict[str, Any]], data_dir: str,
+                   drift_size: str) -> Dict[str, List[str]]:
+  """`dataset_flags` of several data sets by name, after checking that they can be meant."""
+  found = {}
+  for entry in entries:
+    name, _, path = entry.partition('=')
+    if not re.fullmatch(r'[\w.-]*\w', name):
+      raise UserError(f'--datasets={entry}: the name before = may have letters, digits, _, . and -.')
+    if name in found:
+      raise UserError(f'--datasets names {name} twice: give each log a name of its own.')
+    if not path and (name not in data_recipes.DATASETS or name == 'csv'):
+      known = ', '.join(known for known in data_recipes.DATASETS if known != 'csv')
+      raise UserError(f'--datasets={entry}: there is no data set {name}; name one of {known}, or '
+                      'give a log on disk as name=PATH.')
+    if path and not os.path.exists(path):
+      raise UserError(f'--datasets={entry}: {path} does not exist.')
+    found[name] = dataset_flags(entry, recipes, data_dir, drift_size)[1]
+  return found

@@ -48,14 +48,73 @@ def recommendations(folder, user):
   return json.loads(found.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize('name', ['gowalla', 'yelp', 'taobao15', 'netflix', 'ml10m'])
-def test_each_raw_format_goes_through_to_a_saved_model(name, tmp_path):
-  getattr(raw_files, f'write_{name}')(tmp_path / 'data' / name, *trainable_log())
-  result = run(f'--dataset={name}', '--min_user_interactions=2', '--min_item_interactions=2',
-               '--block=0', f'--workdir={tmp_path / "run"}', *SMALL, cwd=tmp_path)
-  assert result.returncode == 0, result.stderr
-  assert 'warning:' in result.stdout  # The paper's log is larger than this one.
-  assert (tmp_path / 'run' / 'export' / '0' / 'saved_model.pb').exists()
+FORMATS = ('gowalla', 'yelp', 'taobao15', 'netflix', 'ml10m')
+MISTAKES = {
+    '--kd=magic': (['--kd=magic'], '--kd=magic'),
+    'unknown flag': (['--blok=1'], 'blok'),
+    '--epochs=soon': (['--epochs=soon'], '--epochs=soon'),
+    '--block=first': (['--block=first'], '--block=first'),
+    'unknown field': (['--config.train.speed=1'], "no field 'speed'"),
+    'missing configuration': (['--config=missing.py'], 'missing.py'),
+    'two samplers': (['--sane', '--sampler=uniform'], 'name different samplers'),
+    'retraining with a teacher': (['--full_retrain', '--kd=sgct'], 'leave out --kd'),
+    'missing raw file': (['--dataset=taobao14'], 'tianchi_mobile_recommend_train_user.csv'),
+    'unparsable time': (['--dataset=csv', '--interactions=log.csv'], 'line 3'),
+    'too few rows': (['--dataset=csv', '--interactions=few.csv'], 'rows'),
+    'no categories': (['--hide_categories', '--drift_size=small', '--sane',
+                       '--clusters=categories'], '--category_column'),
+    'no base block': (['--drift_size=small', '--base_from=nowhere'], 'no finished base block'),
+    'folder below a file': (['--workdir=file/run', '--drift_size=small'],
+                            'cannot create the folder'),
+    'stray word': (['run'], "'run' is not a flag"),
+}
+# Imports TensorFlow once and then forks a process for each case, which saves most of the time.
+FORK = """
+import json, os, runpy, sys, graphsane_tf, tensorflow
+script, cases = sys.argv[1], json.loads(sys.argv[2])
+for folder, arguments in cases:
+  if not os.fork():
+    os.chdir(folder)
+    for number, name in ((1, 'stdout'), (2, 'stderr')):
+      os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o644), number)
+    sys.argv = [script, *arguments]
+    code = 0
+    try:
+      runpy.run_path(script, run_name='__main__')
+    except SystemExit as stop:
+      code = stop.code or 0
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+  with open(os.path.join(folder, 'code'), 'w') as stream:
+    stream.write(str(os.waitstatus_to_exitcode(os.wait()[1])))
+"""
+
+
+def run_all(cases):
+  """Runs {folder: arguments} one after the other; each folder then has stdout, stderr and code."""
+  listed = json.dumps([(str(folder), arguments) for folder, arguments in cases.items()])
+  subprocess.run([sys.executable, '-c', FORK, command()[1], listed], env=environment(), check=True)
+
+
+@pytest.fixture(name='formats', scope='module')
+def formats_fixture(tmp_path_factory):
+  cases = {}
+  for name in FORMATS:
+    folder = tmp_path_factory.mktemp(name)
+    getattr(raw_files, f'write_{name}')(folder / 'data' / name, *trainable_log())
+    cases[folder] = [f'--dataset={name}', '--min_user_interactions=2', '--min_item_interactions=2',
+                     '--block=0', '--workdir=run', *SMALL]
+  run_all(cases)
+  return dict(zip(FORMATS, cases))
+
+
+@pytest.mark.parametrize('name', FORMATS)
+def test_each_raw_format_goes_through_to_a_saved_model(name, formats):
+  folder = formats[name]
+  assert (folder / 'code').read_text() == '0', (folder / 'stderr').read_text()
+  assert 'warning:' in (folder / 'stdout').read_text()  # The paper's log is larger than this one.
+  assert (folder / 'run' / 'export' / '0' / 'saved_model.pb').exists()
 
 
 def test_the_main_job_on_a_raw_taobao14_file(tmp_path):
@@ -102,31 +161,27 @@ def test_sigkill_and_the_same_command_again(tmp_path):
   assert numbers('cut') == numbers('whole')
 
 
-@pytest.mark.parametrize('arguments, words', [
-    (['--kd=magic'], '--kd=magic'),
-    (['--blok=1'], 'blok'),
-    (['--epochs=soon'], '--epochs=soon'),
-    (['--block=first'], '--block=first'),
-    (['--config.train.speed=1'], "no field 'speed'"),
-    (['--config=missing.py'], 'missing.py'),
-    (['--sane', '--sampler=uniform'], 'name different samplers'),
-    (['--dataset=taobao14'], 'tianchi_mobile_recommend_train_user.csv'),
-    (['--dataset=csv', '--interactions=log.csv'], 'line 3'),
-    (['--dataset=csv', '--interactions=few.csv'], 'rows'),
-    (['--hide_categories', '--drift_size=small', '--sane', '--clusters=categories',
-      '--base_epochs=1'], '--category_column'),
-    (['--workdir=file/run', '--drift_size=small'], 'cannot create the folder'),
-    (['run'], "'run' is not a flag"),
-])
-def test_mistakes_are_one_sentence_and_leave_nothing(arguments, words, tmp_path):
-  (tmp_path / 'log.csv').write_text('user,item,timestamp\na,b,1\na,c,noon\n')
-  (tmp_path / 'few.csv').write_text('user,item,timestamp\na,b,1\nb,c,2\n')
-  (tmp_path / 'file').write_text('')
-  result = run(*arguments, cwd=tmp_path)
-  assert result.returncode == 2, result.stdout + result.stderr
-  lines = result.stderr.strip().splitlines()
-  assert len(lines) == 1 and lines[0].startswith('error: ') and words in lines[0], result.stderr
-  assert not (tmp_path / 'runs').exists()
+@pytest.fixture(name='mistakes', scope='module')
+def mistakes_fixture(tmp_path_factory):
+  cases = {}
+  for number, (arguments, _) in enumerate(MISTAKES.values()):
+    folder = tmp_path_factory.mktemp(f'mistake{number}')
+    (folder / 'log.csv').write_text('user,item,timestamp\na,b,1\na,c,noon\n')
+    (folder / 'few.csv').write_text('user,item,timestamp\na,b,1\nb,c,2\n')
+    (folder / 'file').write_text('')
+    cases[folder] = arguments
+  run_all(cases)
+  return dict(zip(MISTAKES, cases))
+
+
+@pytest.mark.parametrize('name', MISTAKES)
+def test_mistakes_are_one_sentence_and_leave_nothing(name, mistakes):
+  folder, words = mistakes[name], MISTAKES[name][1]
+  errors = (folder / 'stderr').read_text()
+  assert (folder / 'code').read_text() == '2', errors
+  lines = errors.strip().splitlines()
+  assert len(lines) == 1 and lines[0].startswith('error: ') and words in lines[0], errors
+  assert not (folder / 'runs').exists()
 
 
 def test_a_flag_without_effect_is_noted(tmp_path):

@@ -57,7 +57,7 @@ def evaluate_block(user_vectors: np.ndarray, item_vectors: np.ndarray,
   """
   held_user, held_item = np.asarray(held_user), np.asarray(held_item)
   num_users, num_items, depth = len(user_vectors), len(item_vectors), max(cutoffs)
-  users, held_out = _group(held_user, held_item)
+  users, held_out = group(held_user, held_item)
   known = int(np.searchsorted(users, num_users))  # Users are sorted, so the known ones come first.
   indptr, indices = held_out
   cut = indptr[known]
@@ -81,7 +81,7 @@ def evaluate_block(user_vectors: np.ndarray, item_vectors: np.ndarray,
       metrics.mean(values), new_users, coverage, {'user': users[:known], **values})
 
 
-def _group(user: np.ndarray, item: np.ndarray):
+def group(user: np.ndarray, item: np.ndarray):
   """Groups pairs by user.
 
   Args:

@@ -1,87 +1,175 @@
 """Tables of methods from the run folders of a grid."""
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
 from graphsane_tf.evaluation import significance
+from graphsane_tf.reporting import published
+from graphsane_tf.reporting.specs import TABLES, Table
 from graphsane_tf.training import grid
 
-
-def _per_user(cell: grid.Cell, metric: str) -> Dict[tuple, float]:
-  """Metric of each (seed, block, user) in the incremental blocks of a cell."""
-  found = {}
-  for block in range(1, 1 + len(cell.results()['blocks'][1:])):
-    with np.load(cell.folder / 'per_user' / f'block_{block}.npz', allow_pickle=False) as arrays:
-      found.update({(cell.seed, block, int(user)): float(value)
-                    for user, value in zip(arrays['user'], arrays[metric])})
-  return found
+METRIC = 'recall@20'
 
 
-def rows(cells: Sequence[grid.Cell], labels: Sequence[str], dataset: str,
-         reference: str, metric: str = 'recall@20') -> List[Dict[str, Any]]:
+class FinishedGrid:
+  """The finished cells of a grid, by data set and row."""
+
+  def __init__(self, cells: Sequence[grid.Cell], extra: Sequence[str] = ()):
+    """Reads the results that are there.
+
+    Args:
+      cells: from `grid.cells`.
+      extra: the flags that all cells were given.
+    """
+    self._extra = extra
+    self.cells = list(cells)
+    self._results = {cell: results for cell in cells if (results := cell.results()) is not None}
+
+  @property
+  def datasets(self) -> List[str]:
+    return list(dict.fromkeys(cell.dataset for cell in self.cells))
+
+  def missing(self) -> List[grid.Cell]:
+    """Cells that are not finished."""
+    return [cell for cell in self.cells if cell not in self._results]
+
+  def of(self, dataset: str, row: grid.Row) -> Dict[int, grid.Cell]:
+    """Finished cells of a row by seed."""
+    name = grid.cell_name(row.flags, self._extra)
+    return {cell.seed: cell for cell in self._results
+            if cell.dataset == dataset and cell.name == name and cell.base is not None}
+
+  def results(self, cell: grid.Cell) -> Dict[str, Any]:
+    return self._results[cell]
+
+  def blocks(self, cell: grid.Cell, metric: str) -> np.ndarray:
+    """[num_blocks] test metric of the incremental blocks of a cell."""
+    return np.array([entry['test'].get(metric, np.nan)
+                     for entry in self._results[cell]['blocks'][1:]])
+
+  def averages(self, dataset: str, row: grid.Row, metric: str = METRIC) -> Dict[int, float]:
+    """Average over blocks of each finished seed."""
+    return {seed: float(np.nanmean(self.blocks(cell, metric)))
+            for seed, cell in self.of(dataset, row).items()}
+
+  def per_user(self, cell: grid.Cell, metric: str = METRIC) -> Dict[tuple, float]:
+    """Metric of each (block, user) in the incremental blocks of a cell."""
+    found = {}
+    for entry in self._results[cell]['blocks'][1:]:
+      block = entry['block']
+      with np.load(cell.folder / 'per_user' / f'block_{block}.npz', allow_pickle=False) as arrays:
+        found.update({(block, int(user)): float(value)
+                      for user, value in zip(arrays['user'], arrays[metric])})
+    return found
+
+
+def rows(done: FinishedGrid, table: Table, dataset: str, metric: str = METRIC
+        ) -> List[Dict[str, Any]]:
   """One row a method: blocks, average, interval over seeds, delta, and a test against its partner.
 
   Args:
-    cells: a grid; cells that are not finished are counted as missing.
-    labels: rows of the table, in order.
+    done: the grid.
+    table: which rows, and what they are relative to.
     dataset: which data set.
-    reference: the row that deltas are relative to.
     metric: what is compared.
 
   Returns:
-    Dicts with label, seeds, blocks (means over seeds), average, low, high, delta, seconds (a block's
-    mean), partner and p_value (Wilcoxon over users and seeds against the row without SANE).
+    Dicts with label, seeds (how many are finished), blocks (means over seeds), average, low, high (95 %
+    over seeds), delta (% to the table's reference, over common seeds), seconds (a block's mean),
+    published (the paper's average), and for rows with a partner those of `against`. A row without a
+    finished seed has only label, seeds and published.
   """
-  by_label = {label: [c for c in cells if c.label == label and c.dataset == dataset
-                      and c.results() is not None] for label in labels}
-  table = []
-  for label in labels:
-    mine = by_label[label]
+  by_label = {row.label: row for row in table.rows}
+  base = done.averages(dataset, by_label[table.reference], metric)
+  found = []
+  for row in table.rows:
+    mine = done.of(dataset, row)
+    line = {'label': row.label, 'seeds': len(mine),
+            'published': published.recall(table.published, dataset, row.label)}
+    found.append(line)
     if not mine:
-      table.append({'label': label, 'seeds': 0})
       continue
-    blocks = np.array([[entry['test'][metric] for entry in cell.results()['blocks'][1:]]
-                       for cell in mine])
-    interval = significance.interval(blocks.mean(axis=1))
-    seconds = np.mean([[entry['train_seconds'] for entry in cell.results()['blocks'][1:]]
-                       for cell in mine])
-    row = {'label': label, 'seeds': len(mine), 'blocks': blocks.mean(axis=0).tolist(),
-           'average': interval.mean, 'low': interval.low, 'high': interval.high,
-           'values': blocks.mean(axis=1).tolist(), 'seconds': float(seconds)}
-    partner = label.replace('-SANE*', '') if label.endswith('*') else None
-    if partner and by_label.get(partner):
-      row.update(_against(mine, by_label[partner], metric), partner=partner)
-    table.append(row)
-  base = next((row.get('average') for row in table if row['label'] == reference), None)
-  for row in table:
-    if base and row['seeds']:
-      row['delta'] = 100 * (row['average'] / base - 1)
-  return table
+    values = np.array([done.blocks(cell, metric) for cell in mine.values()])
+    interval = significance.interval(np.nanmean(values, axis=1))
+    line.update(
+        blocks=np.nanmean(values, axis=0).tolist(), average=interval.mean, low=interval.low,
+        high=interval.high, values={seed: float(np.nanmean(done.blocks(cell, metric)))
+                                    for seed, cell in mine.items()},
+        seconds=float(np.mean([[entry['train_seconds'] for entry in done.results(cell)['blocks'][1:]]
+                               for cell in mine.values()])))
+    common = sorted(mine.keys() & base.keys())
+    if common:
+      line['delta'] = 100 * (sum(line['values'][s] for s in common)
+                             / max(sum(base[s] for s in common), 1e-12) - 1)
+    if row.partner:
+      line.update(against(done, dataset, row, by_label[row.partner], metric) or {})
+  return found
 
 
-def _against(mine: Sequence[grid.Cell], other: Sequence[grid.Cell], metric: str) -> Dict[str, float]:
-  """Paired Wilcoxon test over users, blocks and common seeds."""
-  first = {k: v for cell in mine for k, v in _per_user(cell, metric).items()}
-  second = {k: v for cell in other for k, v in _per_user(cell, metric).items()}
-  keys = sorted(first.keys() & second.keys())
-  test = significance.paired_wilcoxon(
-      np.array([first[k] for k in keys]), np.array([second[k] for k in keys]))
-  return {'p_value': test.p_value, 'difference': test.mean_difference, 'pairs': test.pairs}
+def against(done: FinishedGrid, dataset: str, row: grid.Row, partner: grid.Row,
+            metric: str = METRIC) -> Optional[Dict[str, Any]]:
+  """Compares a row with its partner on their common seeds; None if there is none.
+
+  The test is Wilcoxon's over (block, user) pairs, each with the mean over seeds: seeds are not new
+  users, and counting each of them as one would make p too small. The interval is over seeds, which
+  share their base block.
+
+  Returns:
+    partner, gain (%), gain_low and gain_high (95 % over seeds, None for one seed), common_seeds,
+    p_value, difference (mean over users) and pairs.
+  """
+  mine, other = done.of(dataset, row), done.of(dataset, partner)
+  seeds = sorted(mine.keys() & other.keys())
+  if not seeds:
+    return None
+  ours = [float(np.nanmean(done.blocks(mine[s], metric))) for s in seeds]
+  theirs = [float(np.nanmean(done.blocks(other[s], metric))) for s in seeds]
+  gains = significance.interval([100 * (a / max(b, 1e-12) - 1) for a, b in zip(ours, theirs)])
+  users = [[done.per_user(side[seed], metric) for seed in seeds] for side in (mine, other)]
+  keys = sorted(set.intersection(*(set(values) for side in users for values in side)))
+  first, second = (np.array([np.mean([values[key] for values in side]) for key in keys])
+                   for side in users)
+  test = significance.paired_wilcoxon(first, second)
+  return {'partner': partner.label, 'gain': gains.mean, 'gain_low': gains.low,
+          'gain_high': gains.high, 'common_seeds': len(seeds), 'p_value': test.p_value,
+          'difference': test.mean_difference, 'pairs': test.pairs}
 
 
-def markdown(table: Sequence[Dict[str, Any]], title: str) -> str:
-  """The table as Markdown, missing rows named as such."""
-  width = max((len(row.get('blocks', [])) for row in table), default=3)
-  heads = ['method', *[f'block {k + 1}' for k in range(width)], 'average', '95 % interval', 'delta %',
-           'p (SANE vs without)', 's/block', 'seeds']
-  lines = [f'**{title}**', '', '| ' + ' | '.join(heads) + ' |', '|' + '---|' * len(heads)]
-  for row in table:
+def grid_table(name: str, found: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
+  """The rows as heads and cells that `outputs` writes.
+
+  Args:
+    name: of the table, a key of `TABLES`.
+    found: from `rows`.
+  """
+  table = TABLES[name]
+  width = max((len(row.get('blocks', [])) for row in found), default=0)
+  tested = any('p_value' in row for row in found)
+  printed = any(row['published'] is not None for row in found)
+  heads = ['method', *[f'block {k + 1}' for k in range(width)], 'average', '95 % interval',
+           f'% to {table.reference}']
+  if tested:
+    heads += ['against', 'gain %', 'gain 95 %', 'p']
+  heads += ['s/block', 'seeds'] + (['published'] if printed else [])
+  cells = []
+  for row in found:
     if not row['seeds']:
-      lines.append(f'| {row["label"]} |' + ' not run |' + ' |' * (len(heads) - 2))
-      continue
-    interval = '' if row['low'] is None else f'{row["low"]:.4f} to {row["high"]:.4f}'
-    p_value = f'{row["p_value"]:.2g}' if 'p_value' in row else ''
-    cells = [row['label'], *[f'{v:.4f}' for v in row['blocks']], f'{row["average"]:.4f}', interval,
-             f'{row.get("delta", 0.):+.1f}', p_value, f'{row["seconds"]:.1f}', str(row['seeds'])]
-    lines.append('| ' + ' | '.join(cells) + ' |')
-  return '\n'.join(lines) + '\n'
+      line = [row['label']] + [None] * (len(heads) - 1)
+      line[heads.index('seeds')] = 0
+    else:
+      line = [row['label'], *row['blocks'], row['average'], _span(row['low'], row['high'], 4),
+              row.get('delta')]
+      if tested:
+        line += [row.get('partner'), row.get('gain'),
+                 _span(row.get('gain_low'), row.get('gain_high'), 1), row.get('p_value')]
+      line += [row['seconds'], row['seeds']] + ([None] if printed else [])
+    if printed:
+      line[-1] = row['published']
+    cells.append(line)
+  # A single seed has no intervals: columns that would stay empty are left out.
+  keep = [k for k in range(len(heads)) if any(line[k] is not None for line in cells)]
+  return {'heads': [heads[k] for k in keep], 'cells': [[line[k] for k in keep] for line in cells]}
+
+
+def _span(low: Optional[float], high: Optional[float], digits: int) -> Optional[str]:
+  return None if low is None else f'{low:.{digits}f} to {high:.{digits}f}'

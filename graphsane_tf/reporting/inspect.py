@@ -39,36 +39,84 @@ def explain_user(run: IncrementalRun, block: Optional[int], user_id: str) -> Dic
     UserError: if the user has no reservoir in the block; it says in which blocks he has one.
   """
   user, block = _find(run, block, user_id)
-  model = run.load_model(block)
-  context = run.training_context(block)
-  context.representation_dim = model.backbone.representation_dim
-  sampler = Sane(run.config, context, (run.config.seed, block))
-  user_vectors, item_vectors = model.backbone.representer(model.graph)()
-  saved = issubclass(negatives.REGISTRY[run.config.sampler], Sane)
-  if saved:
-    store = BlockStore(run.workdir, block)
-    store.restore(tf.train.Checkpoint(sampler=sampler), store.load()['best'])
-  else:
-    sampler.refresh(user_vectors, item_vectors, 0)
+  return _Block(run, block).explain(user)
 
-  slot = int(np.searchsorted(sampler.table.users, user))
-  items = sampler.items[slot:slot + 1]
-  found = {name: value[0].numpy() for name, value in sampler.explain(
-      items, sampler.valid(slot, slot + 1), slot, slot + 1).items()}
-  count = int(sampler.table.count[slot])
-  items = items[0, :count].numpy()
-  names = _category_names(run, sampler)
-  scores = tf.linalg.matvec(tf.gather(item_vectors, items), user_vectors[user]).numpy()
-  return {
-      'user': user_id, 'block': block, 'saved': saved, 'categories': names,
-      'history': _history(run, block, user, sampler.category.numpy(), len(names)),
-      **{name: found[name] for name in QUANTITIES},
-      'reservoir': {
-          'item': run.interactions.item_ids[items].tolist(),
-          'rank': (sampler.first_rank + np.arange(count)).tolist(),
-          'score': scores.tolist(),
-          'category': [names[k] for k in found['category'][:count]],
-          'probability': found['probability'][:count].tolist()}}
+
+def strongest_shifts(run: IncrementalRun, block: int, count: int,
+                     least: int = 4) -> List[Dict[str, Any]]:
+  """The same for the users of a block whose interests moved most.
+
+  Args:
+    run: a run.
+    block: number of a finished block after the base block.
+    count: how many users.
+    least: interactions that a user must have in the block and in the one before; with fewer of them
+      a shift is mostly chance.
+  """
+  state = _Block(run, block)
+  users = state.sampler.table.users
+  context = state.context
+  busy = np.minimum(context.block.degree[users], context.previous.degree[users]) >= least
+  if not busy.any():
+    return []
+  size = np.concatenate([
+      np.abs(state.quantities(start, stop)['shift']).sum(axis=1)
+      for start, stop in state.sampler.table.chunks(8 * state.sampler.size)])
+  order = np.argsort(-np.where(busy, size, -1.), kind='stable')[:min(count, int(busy.sum()))]
+  return [state.explain(int(users[k])) for k in order]
+
+
+def plain(found: Dict[str, Any]) -> Dict[str, Any]:
+  """What `explain_user` gives with lists instead of arrays, for JSON."""
+  return {name: value.tolist() if isinstance(value, np.ndarray) else value
+          for name, value in found.items()}
+
+
+class _Block:
+  """SANE's state in a finished block of a run."""
+
+  def __init__(self, run: IncrementalRun, block: int):
+    self.run = run
+    self.block = block
+    model = run.load_model(block)
+    self.context = run.training_context(block)
+    self.context.representation_dim = model.backbone.representation_dim
+    self.sampler = Sane(run.config, self.context, (run.config.seed, block))
+    self._vectors = model.backbone.representer(model.graph)()
+    self.saved = issubclass(negatives.REGISTRY[run.config.sampler], Sane)
+    if self.saved:
+      store = BlockStore(run.workdir, block)
+      store.restore(tf.train.Checkpoint(sampler=self.sampler), store.load()['best'])
+    else:
+      self.sampler.refresh(*self._vectors, 0)
+
+  def quantities(self, start: int, stop: int) -> Dict[str, np.ndarray]:
+    """`Sane.explain` of the slots start to stop - 1."""
+    sampler = self.sampler
+    return {name: value.numpy() for name, value in sampler.explain(
+        sampler.items[start:stop], sampler.valid(start, stop), start, stop).items()}
+
+  def explain(self, user: int) -> Dict[str, Any]:
+    """See `explain_user`."""
+    run, sampler, block = self.run, self.sampler, self.block
+    user_vectors, item_vectors = self._vectors
+    slot = int(np.searchsorted(sampler.table.users, user))
+    found = {name: value[0] for name, value in self.quantities(slot, slot + 1).items()}
+    count = int(sampler.table.count[slot])
+    items = sampler.items[slot, :count].numpy()
+    names = _category_names(run, sampler)
+    scores = tf.linalg.matvec(tf.gather(item_vectors, items), user_vectors[user]).numpy()
+    return {
+        'user': str(run.interactions.user_ids[user]), 'block': block, 'saved': self.saved,
+        'categories': names,
+        'history': _history(run, block, user, sampler.category.numpy(), len(names)),
+        **{name: found[name] for name in QUANTITIES},
+        'reservoir': {
+            'item': run.interactions.item_ids[items].tolist(),
+            'rank': (sampler.first_rank + np.arange(count)).tolist(),
+            'score': scores.tolist(),
+            'category': [names[k] for k in found['category'][:count]],
+            'probability': found['probability'][:count].tolist()}}
 
 
 def _find(run: IncrementalRun, block: Optional[int], user_id: str):

@@ -1,35 +1,42 @@
 """Many runs that share base models: one process a cell, finished cells are read, not run again."""
 import concurrent.futures
+import contextlib
 import dataclasses
+import fcntl
 import pathlib
+import signal
 import subprocess
 import sys
+import threading
 import time
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
 
-# Rows of the paper's main table: label and flags; a star marks SANE.
-MAIN = (
-    ('Fine Tune', ()),
-    ('LSP_s', ('--kd=lsp',)),
-    ('Uniform', ('--replay=uniform',)),
-    ('Inv_degree', ('--replay=inverse_degree',)),
-    ('GraphSAIL', ('--kd=graphsail',)),
-    ('GraphSAIL-SANE*', ('--kd=graphsail', '--sane')),
-    ('SGCT', ('--kd=sgct',)),
-    ('SGCT-SANE*', ('--kd=sgct', '--sane')),
-    ('LWC-KD', ('--kd=lwckd',)),
-    ('LWC-KD-SANE*', ('--kd=lwckd', '--sane')),
-)
-# Rows of its sampler table, with plain SGCT (uniform) and two samplers more.
-SAMPLERS = tuple(
-    (f'SGCT+[{label}]', ('--kd=sgct', f'--sampler={name}')) for label, name in (
-        ('Uniform', 'uniform'), ('WARP', 'warp'), ('PinSage', 'pinsage'), ('PNS', 'pns'),
-        ('NS Cache', 'nscaching'), ('DeMix', 'demix'), ('ESNS', 'esns'), ('DNS', 'dns'),
-        ('SANE', 'sane')))
-TABLES = {'main': MAIN, 'samplers': SAMPLERS}
+# Flags that say what is the default anyway: without them two tables share a cell.
+_DEFAULTS = ('--sampler=uniform', '--clusters=structural', '--config.clustering.num_clusters=10',
+             '--config.sane.size=100')
+# Flags that do not change a cell's numbers.
+_PLACES = ('--data_dir=',)
+# Seconds of a cell when nothing like it has been run: process start, and training by data set.
+_START_SECONDS = 20.
+_ROUGH_SECONDS = {'--drift_size=small': 20., '--drift_size=default': 160., '--drift_size=large': 1800.}
+_ROUGH_OTHER = 600.
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """One line of a table.
+
+  Attributes:
+    label: its name.
+    flags: what it adds to the command line of `run_incremental.py`.
+    partner: label of the row that it is tested against, or ''.
+  """
+  label: str
+  flags: Tuple[str, ...] = ()
+  partner: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,14 +46,14 @@ class Cell:
   Attributes:
     dataset: name of the data set.
     seed: its seed.
-    label: row of the table; 'base' for the run that trains the shared base block.
+    name: name of its folder; rows with the same flags have the same.
     folder: its run folder.
     flags: its command line, without the folder and the base.
     base: folder of the run whose base block it takes over, None for that run itself.
   """
   dataset: str
   seed: int
-  label: str
+  name: str
   folder: pathlib.Path
   flags: Tuple[str, ...]
   base: Optional[pathlib.Path]
@@ -57,8 +64,37 @@ class Cell:
     shared = ['--block=0'] if self.base is None else [f'--base_from={self.base}']
     return [sys.executable, str(script), *self.flags, *shared, f'--workdir={self.folder}']
 
+  @property
+  def log_file(self) -> pathlib.Path:
+    return self.folder.parent / f'{self.name}.log'
+
+  @property
+  def _note_file(self) -> pathlib.Path:
+    return self.folder.parent / f'{self.name}.cell.json'
+
+  def _choices(self) -> List[str]:
+    return [flag for flag in self.flags if not flag.startswith(_PLACES)]
+
+  def note(self) -> Dict:
+    """Flags and wall-clock seconds of the cell as it was run; {} before."""
+    return files.read_json(self._note_file) if self._note_file.exists() else {}
+
+  def save_note(self, seconds: float) -> None:
+    """Keeps how the cell was made; `seconds` add to those of earlier, cut-off attempts."""
+    files.write_json(self._note_file, {
+        'flags': self._choices(), 'seconds': round(self.note().get('seconds', 0.) + seconds, 1)})
+
   def results(self) -> Optional[Dict]:
-    """What the finished cell measured, or None."""
+    """What the finished cell measured, or None.
+
+    Raises:
+      UserError: if the folder was made with other flags.
+    """
+    flags = self.note().get('flags')
+    if flags is not None and flags != self._choices():
+      other = sorted(set(flags) ^ set(self._choices())) or ['their order']
+      raise UserError(f'{self.folder} was made with other flags ({" ".join(other)}): choose another '
+                      '--workdir.')
     path = self.folder / 'results.json'
     if not path.exists():
       return None
@@ -67,12 +103,30 @@ class Cell:
     return results if len(results['blocks']) >= wanted else None
 
 
-def cells(tables: Sequence[str], datasets: Dict[str, Sequence[str]], seeds: int, workdir,
+def cell_name(flags: Sequence[str], extra: Sequence[str] = ()) -> str:
+  """Folder name of a row: its flags without the dashes and without what is the default anyway."""
+  parts = [flag.strip('-').removeprefix('sampler=').removeprefix('kd=')
+           .replace('replay=', 'replay_') for flag in _needed(flags, extra)]
+  return '-'.join(part.split('.')[-1] if part.startswith('config.') else part
+                  for part in parts) or 'fine_tune'
+
+
+def _needed(flags: Sequence[str], extra: Sequence[str]) -> List[str]:
+  """The flags that change something, given the flags of every cell."""
+  given = {flag.split('=')[0] for flag in extra}
+  def default(flag):
+    name = flag.split('=')[0]
+    return flag in _DEFAULTS and name not in given and not (
+        name.startswith('--config.') and '--config' in given)
+  return [flag for flag in flags if not default(flag)]
+
+
+def cells(rows: Sequence[Row], datasets: Dict[str, Sequence[str]], seeds: int, workdir,
           extra: Sequence[str] = ()) -> List[Cell]:
-  """The cells of some tables, base blocks first, each run once even if two tables show it.
+  """The cells of some rows, base blocks first, each run once even if two tables show it.
 
   Args:
-    tables: names in `TABLES`.
+    rows: lines of tables.
     datasets: name to data flags.
     seeds: seeds 0 to seeds - 1.
     workdir: folder of the grid.
@@ -85,45 +139,139 @@ def cells(tables: Sequence[str], datasets: Dict[str, Sequence[str]], seeds: int,
       common = (*data_flags, f'--seed={seed}', *extra)
       base = Cell(dataset, seed, 'base', place / 'base', common, None)
       found[base.folder] = base
-      for table in tables:
-        for label, flags in TABLES[table]:
-          name = '-'.join(flag.strip('-').replace('sampler=', '').replace('kd=', '')
-                          .replace('replay=', 'replay_') for flag in flags) or 'fine_tune'
-          name = name.removesuffix('-uniform') if name.startswith('sgct') else name
-          cell = Cell(dataset, seed, label, place / name, (*common, *flags), base.folder)
-          found.setdefault(cell.folder, cell)
+      for row in rows:
+        name = cell_name(row.flags, extra)
+        flags = (*common, *_needed(row.flags, extra))
+        cell = Cell(dataset, seed, name, place / name, flags, base.folder)
+        found.setdefault(cell.folder, cell)
   return list(found.values())
 
 
-def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print) -> None:
+def estimate(cell: Cell, others: Sequence[Cell]) -> Tuple[float, bool]:
+  """Expected seconds of a cell, and whether they come from finished cells (else from a rough table).
+
+  Finished cells of the same name on the same data set count most, then any on the data set.
+  """
+  def seconds(other):
+    noted = other.note().get('seconds')
+    blocks = other.results()['blocks']
+    return noted or _START_SECONDS + 1.2 * sum(block['train_seconds'] for block in blocks)
+  done = [c for c in others if c.dataset == cell.dataset and c.results() is not None
+          and (c.base is None) == (cell.base is None)]
+  same = [c for c in done if c.name == cell.name]
+  if same or done:
+    values = [seconds(c) for c in same or done]
+    return sum(values) / len(values), True
+  rough = [value for flag, value in _ROUGH_SECONDS.items() if flag in cell.flags]
+  return _START_SECONDS + (rough[0] if rough else _ROUGH_OTHER), False
+
+
+def duration(seconds: float) -> str:
+  """'40 s', '12 min' or '3.5 h'."""
+  if seconds < 100:
+    return f'{seconds:.0f} s'
+  return f'{seconds / 60:.0f} min' if seconds < 5400 else f'{seconds / 3600:.1f} h'
+
+
+class _Processes:
+  """The processes that run now, so that an interrupt can end them."""
+
+  def __init__(self):
+    self._lock = threading.Lock()
+    self._running = set()
+    self.stopped = False
+
+  def run(self, command: List[str], stream) -> int:
+    with self._lock:
+      if self.stopped:
+        return -signal.SIGINT
+      process = subprocess.Popen(  # pylint: disable=consider-using-with
+          command, stdout=stream, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+      self._running.add(process)
+    try:
+      return process.wait()
+    finally:
+      with self._lock:
+        self._running.discard(process)
+
+  def stop(self) -> None:
+    with self._lock:
+      self.stopped = True
+      for process in self._running:
+        with contextlib.suppress(ProcessLookupError):
+          process.send_signal(signal.SIGINT)
+
+
+def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print) -> Dict[Cell, str]:
   """Runs the cells that are not finished; a cut-off cell goes on where it was.
+
+  A failing cell does not stop the others. A cell that another process is working on (an earlier grid's,
+  say, whose parent was killed) is waited for, never run twice.
 
   Args:
     todo: cells; base cells are run before the others.
     jobs: processes at once.
     log: takes a line for the screen.
+
+  Returns:
+    Cells that failed, or whose base block did, and why.
   """
   waiting = [cell for cell in todo if cell.results() is None]
   log(f'{len(todo) - len(waiting)} of {len(todo)} cells are finished already.')
-  started, done = time.monotonic(), 0
-  for group in ([c for c in waiting if c.base is None], [c for c in waiting if c.base is not None]):
-    with concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
-      futures = {pool.submit(_run_cell, cell): cell for cell in group}
-      for future in concurrent.futures.as_completed(futures):
-        seconds = future.result()
-        done += 1
-        left = (time.monotonic() - started) / done * (len(waiting) - done)
-        cell = futures[future]
-        log(f'{done}/{len(waiting)}  {cell.dataset}  seed {cell.seed}  {cell.label}  '
-            f'{seconds:.0f} s, about {left / 60:.0f} min left')
+  expected = {cell: estimate(cell, todo)[0] for cell in waiting}
+  started, done, failed = time.monotonic(), 0, {}
+  processes = _Processes()
+  with concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
+    try:
+      for bases in (True, False):
+        futures = {}
+        for cell in waiting:
+          if (cell.base is None) != bases:
+            continue
+          broken = [c for c in failed if c.folder == cell.base]
+          if broken:
+            failed[cell] = f'its base block failed ({broken[0].log_file})'
+            done += 1
+            expected.pop(cell)
+          else:
+            futures[pool.submit(_run_cell, cell, processes, log)] = cell
+        for future in concurrent.futures.as_completed(futures):
+          cell = futures[future]
+          problem, seconds = future.result()
+          done += 1
+          expected.pop(cell)
+          if problem:
+            failed[cell] = problem
+          # What the finished cells took tells how far off the estimates are on this machine today.
+          left = {c: estimate(c, todo)[0] for c in expected}
+          log(f'{done}/{len(waiting)}  {cell.dataset}  seed {cell.seed}  {cell.name}  '
+              f'{"FAILED after " if problem else ""}{duration(seconds)}'
+              + (f', about {duration(sum(left.values()) / max(1, jobs))} left' if left else
+                 f'; the grid took {duration(time.monotonic() - started)}'))
+    except BaseException:
+      processes.stop()
+      pool.shutdown(wait=True, cancel_futures=True)
+      raise
+  return failed
 
 
-def _run_cell(cell: Cell) -> float:
-  started = time.monotonic()
+def _run_cell(cell: Cell, processes: _Processes, log: Callable[[str], None]):
+  """Runs one cell; returns what went wrong ('' if nothing) and its seconds."""
   files.make_directory(cell.folder.parent)
-  with open(cell.folder.parent / f'{cell.folder.name}.log', 'a', encoding='utf-8') as stream:
-    code = subprocess.run(cell.command, stdout=stream, stderr=subprocess.STDOUT, check=False).returncode
+  with open(cell.log_file, 'a', encoding='utf-8') as stream:
+    # The process inherits the lock with its output, and keeps it even if this one is killed.
+    try:
+      fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      log(f'{cell.folder} is being run by another process: waiting for it.')
+      fcntl.flock(stream, fcntl.LOCK_EX)
+    started = time.monotonic()
+    if cell.results() is not None:
+      return '', 0.
+    cell.save_note(0.)
+    code = processes.run(cell.command, stream)
+    seconds = time.monotonic() - started
+    cell.save_note(seconds)
   if code:
-    raise UserError(f'cell {cell.folder} ended with code {code}; its output is in '
-                    f'{cell.folder.parent / cell.folder.name}.log.')
-  return time.monotonic() - started
+    return f'it ended with code {code}; its output is in {cell.log_file}', seconds
+  return '', seconds

@@ -93,10 +93,16 @@ class IncrementalRun:
     self._identity = json.loads(json.dumps({
         'data': {**choices, 'fingerprint': interactions.fingerprint},
         'config': self.config.to_dict()}))
-    self.workdir = workdir_lib.open_workdir(
-        workdir or workdir_lib.default_workdir(config, choices), self._identity, overwrite)
-    if self.config.base_from:
-      self._take_base(pathlib.Path(self.config.base_from))
+    folder = workdir or workdir_lib.default_workdir(config, choices)
+    base = pathlib.Path(self.config.base_from) if self.config.base_from else None
+    if base and (overwrite or BlockStore(folder, 0).load() is None):
+      self._check_base(base)
+    self.workdir = workdir_lib.open_workdir(folder, self._identity, overwrite)
+    changes = [f'{name}={value}' for name, value in workdir_lib.changed_fields(config).items()]
+    log(f'run       {self.workdir}')
+    log(f'config    {", ".join(changes) or "all defaults"}')
+    if base:
+      self._take_base(base)
 
   def run(self, blocks: Optional[List[int]] = None) -> Dict[str, Any]:
     """Runs the given blocks (all by default) and returns the results so far."""
@@ -155,7 +161,7 @@ class IncrementalRun:
     trainer = BlockTrainer(self.config, context, previous, store, self._log)
 
     def validate(user_vectors, item_vectors):
-      found = self._evaluate(context, block.validation, user_vectors, item_vectors)
+      found = self.evaluate(context, block.validation, user_vectors, item_vectors)
       return {SELECTION_METRIC: 0., **found.metrics}
 
     earlier = self._records(index)
@@ -187,7 +193,7 @@ class IncrementalRun:
     """Tests the block's model, exports it and marks the block as done."""
     index = block.index
     user_vectors, item_vectors = (np.asarray(v) for v in vectors)
-    found = self._evaluate(context, block.test, user_vectors, item_vectors)
+    found = self.evaluate(context, block.test, user_vectors, item_vectors)
     export.export_block(
         self.workdir / 'export' / str(index), user_vectors, item_vectors,
         self.interactions.user_ids[:block.num_users], self.interactions.item_ids[:block.num_items],
@@ -208,7 +214,8 @@ class IncrementalRun:
     self._write_records(self._records(self.stream.num_blocks))
     self.results()
 
-  def _evaluate(self, context: BlockContext, rows: slice, user_vectors, item_vectors):
+  def evaluate(self, context: BlockContext, rows: slice, user_vectors, item_vectors):
+    """Metrics of final representations [num_users, D], [num_items, D] on later rows of the log."""
     options = self.config.evaluation
     return protocol.evaluate_block(
         np.asarray(user_vectors), np.asarray(item_vectors),
@@ -225,7 +232,7 @@ class IncrementalRun:
       other = self.stream.block(index)
       context = self.context(index)
       users, items = min(block.num_users, other.num_users), min(block.num_items, other.num_items)
-      metrics = own if index == block.index else self._evaluate(
+      metrics = own if index == block.index else self.evaluate(
           context, other.test, user_vectors[:users], item_vectors[:items]).metrics
       recall.append(metrics.get(SELECTION_METRIC))
       chance.append(forgetting.random_recall(
@@ -265,13 +272,9 @@ class IncrementalRun:
     files.write_json(self.workdir / 'results.json', results)
     return results
 
-  def _take_base(self, source: pathlib.Path) -> None:
-    """Copies another run's base block, after checking that it fits."""
-    target = BlockStore(self.workdir, 0)
-    if target.load() is not None:
-      return
-    origin = BlockStore(source, 0)
-    state = origin.load()
+  def _check_base(self, source: pathlib.Path) -> None:
+    """Raises a `UserError` unless another run's base block fits this run."""
+    state = BlockStore(source, 0).load()
     if state is None or not state['stopped']:
       raise UserError(f'--base_from={source} holds no finished base block.')
     saved = files.read_json(source / 'config.json')
@@ -282,6 +285,13 @@ class IncrementalRun:
       if saved['config'][name] != mine['config'][name]:
         raise UserError(f'--base_from={source} has another config.{name}: {saved["config"][name]} '
                         f'instead of {mine["config"][name]}.')
+
+  def _take_base(self, source: pathlib.Path) -> None:
+    """Copies another run's base block, unless that was done before."""
+    origin, target = BlockStore(source, 0), BlockStore(self.workdir, 0)
+    if target.load() is not None:
+      return
+    state = origin.load()
     state.pop('result', None)
     with files.replaced_directory(target.folder) as folder:
       for path in origin.folder.glob(state['best'] + '.*'):

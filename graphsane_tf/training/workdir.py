@@ -57,6 +57,13 @@ def data_arguments(choices: Dict[str, Any], data_dir='data') -> Dict[str, Any]:
           'drift_options': {k.removeprefix('drift_'): v for k, v in drift.items()}}
 
 
+def changed_fields(config) -> Dict[str, Any]:
+  """Fields of a configuration that differ from the default, by dotted name."""
+  plain = flatten(default_config().to_dict())
+  return {name: value for name, value in flatten(config.to_dict()).items()
+          if value != plain.get(name)}
+
+
 def default_workdir(config, choices: Dict[str, Any]) -> pathlib.Path:
   """runs/<dataset>-<kd>-seed<seed>, then every choice that is not the default.
 
@@ -64,7 +71,6 @@ def default_workdir(config, choices: Dict[str, Any]) -> pathlib.Path:
     config: the configuration before it is resolved.
     choices: from `data_choices`.
   """
-  plain = flatten(default_config().to_dict())
   parts = [choices['dataset'], config.kd, f'seed{config.seed}']
   for name, value in choices.items():
     if name == 'interactions':
@@ -72,8 +78,8 @@ def default_workdir(config, choices: Dict[str, Any]) -> pathlib.Path:
       parts.insert(1, f'{pathlib.Path(value).name.split(".")[0]}-{digest}')
     elif name != 'dataset':
       parts.append(f'{name}={value}')
-  for name, value in flatten(config.to_dict()).items():
-    if name not in ('kd', 'seed') and value != plain.get(name):
+  for name, value in changed_fields(config).items():
+    if name not in ('kd', 'seed'):
       if isinstance(value, list):
         value = ','.join(map(str, value))
       parts.append(f'{name.split(".")[-1]}={value}')

@@ -18,7 +18,7 @@ def test_what_was_seen_is_what_was_seen_at_the_tested_block(model):
   rng = np.random.default_rng(model)
   users, items = (rng.normal(size=(n, 4)).astype(np.float32)
                   for n in (block.num_users, block.num_items))
-  own = run._evaluate(run.context(model), block.test, users, items).metrics
+  own = run.evaluate(run.context(model), block.test, users, items).metrics
   found = run._on_blocks(block, own, users, items)
   for index in range(run.stream.num_blocks):
     other = run.stream.block(index)

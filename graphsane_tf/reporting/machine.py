@@ -1,0 +1,26 @@
+"""The machine that a report was written on."""
+from importlib import metadata
+import os
+import platform
+from typing import Dict
+
+_PACKAGES = ('graphsane_tf', 'tensorflow', 'tf-keras', 'tensorflow-recommenders', 'numpy', 'scipy',
+             'scikit-learn', 'pandas', 'matplotlib', 'optuna')
+
+
+def describe() -> Dict[str, str]:
+  """Cores, memory, system and versions, by name."""
+  cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
+  found = {'cores': str(cores), 'processor': platform.machine(), 'system': platform.platform(),
+           'python': platform.python_version()}
+  try:
+    total = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
+    found['memory'] = f'{total / 2**30:.1f} GiB'
+  except (ValueError, OSError):
+    found['memory'] = 'unknown'
+  for name in _PACKAGES:
+    try:
+      found[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+      continue
+  return found

@@ -1,0 +1,181 @@
+"""The report: one self-contained HTML file of a grid."""
+import json
+import pathlib
+from typing import Dict, List, Sequence, Tuple
+
+from graphsane_tf import files
+from graphsane_tf.data import describe, prepare
+from graphsane_tf.errors import UserError
+from graphsane_tf.reporting import figures, html, machine, summary
+from graphsane_tf.reporting.comparison import FinishedGrid
+from graphsane_tf.reporting.reproduction import Shown
+from graphsane_tf.reporting.specs import TABLES
+from graphsane_tf.training import workdir as workdir_lib
+
+# Methods whose learning curves are drawn.
+_CURVES = ('Fine Tune', 'SGCT', 'SGCT-SANE', 'LWC-KD', 'LWC-KD-SANE')
+_LETTERS = {'clusters_k': 'K', 'reservoir_q': 'Q'}
+
+
+def write(workdir, done: FinishedGrid, shown: Sequence[Shown], analyses, data_dir) -> pathlib.Path:
+  """Writes report.html into the grid's folder.
+
+  Args:
+    workdir: the folder.
+    done: the grid.
+    shown: its tables.
+    analyses: an `analyses.Analyses`, for example users.
+    data_dir: folder of prepared copies, for the data statistics.
+
+  Returns:
+    The file.
+  """
+  path = pathlib.Path(workdir) / 'report.html'
+  drawn = figures.Figures()
+  sections = [(title, parts) for title, parts in (
+      *_tables(drawn, shown),
+      ('Learning curves', _curves(drawn, done)),
+      ('Users whose interests moved', _examples(drawn, done, analyses)),
+      ('Protocol audit', _audit(done)),
+      ('Tuning', _tuning(workdir)),
+      ('Data', _data(done, data_dir)),
+      ('Configuration', _configuration(done)),
+      ('Machine', _machine())) if parts]
+  told = summary.conclusions(shown)
+  first = (html.bullets(summary.scope(done, shown)) + '<h3>What the numbers say</h3>'
+           + html.bullets(told or ['No table has enough finished runs to conclude anything.']))
+  title = f'GraphSANE on {", ".join(done.datasets)}'
+  files.write_text(path, html.page(title, first, sections))
+  return path
+
+
+def _tables(drawn: figures.Figures, shown: Sequence[Shown]) -> List[Tuple[str, List[str]]]:
+  """One section a kind of table, in order."""
+  found: Dict[str, List[str]] = {}
+  for table in shown:
+    parts = found.setdefault(TABLES[table.name].title, [])
+    best = '' if table.name == 'metrics' else 'average'
+    parts += [f'<h3>{html.escape(table.title)}</h3>', html.table(table.table, best)]
+    parts.append(html.paragraph(table.note, 'note'))
+    parts.append(html.paragraph(f'Files: {table.stem}.md, .csv and .json beside this report.', 'note'))
+    parts.append(html.pictures([html.picture(svg, caption)
+                                for svg, caption in _pictures(drawn, table)]))
+  return list(found.items())
+
+
+def _pictures(drawn: figures.Figures, table: Shown) -> List[Tuple[str, str]]:
+  """The figures that belong to a table, with captions."""
+  where = f', {table.dataset}'
+  if table.name in ('main', 'samplers', 'ablation', 'clustering'):
+    return [(drawn.recall_by_block(table.data), f'Recall by block and method{where}')]
+  if table.stem == 'metrics-ranks' and table.data['spread']:
+    return [(drawn.rank_boxes(table.data['spread']),
+             'Ranks of the methods over data sets, seeds, blocks and metrics at 20')]
+  if table.name == 'time':
+    return [(drawn.recall_against_time(table.data), f'Recall against training time{where}')]
+  if table.name == 'case_study':
+    return [(drawn.case_study(table.data), f'Users whose interests move, by sampler{where}')]
+  if table.name in _LETTERS:
+    return [(drawn.sensitivity(table.data, _LETTERS[table.name]), f'{table.title}')]
+  return []
+
+
+def _curves(drawn: figures.Figures, done: FinishedGrid) -> List[str]:
+  parts = []
+  for dataset in done.datasets:
+    curves = {}
+    for row in TABLES['main'].rows:
+      cells = done.of(dataset, row)
+      if row.label in _CURVES and cells:
+        lines = (cells[min(cells)].folder / 'metrics.jsonl').read_text('utf-8').splitlines()
+        curves[row.label] = [json.loads(line) for line in lines]
+    if curves:
+      parts.append(html.picture(drawn.learning_curves(curves),
+                                f'Validation Recall@20 by epoch, {dataset}, first seed'))
+  return [html.pictures(parts)] if parts else []
+
+
+def _examples(drawn: figures.Figures, done: FinishedGrid, analyses) -> List[str]:
+  parts = []
+  for dataset in done.datasets:
+    for found in analyses.examples(dataset) if analyses else []:
+      items = ', '.join(found['reservoir']['item'][:5])
+      shift = sum(abs(value) for value in found['shift']) / 2
+      parts.append(html.picture(drawn.user(found), (
+          f'{dataset}, user {found["user"]}, block {found["block"]}: share of each category in the '
+          f'user\'s interactions, in the reservoir and in the negatives drawn from it. '
+          f'{100 * shift:.0f} % of the interactions moved to other categories. The reservoir begins '
+          f'with {items}.')))
+  if not parts:
+    return []
+  return [html.paragraph('The users of SGCT-SANE\'s last block with the largest shift (at least four '
+                         'interactions in both blocks).', 'note'), html.pictures(parts)]
+
+
+def _audit(done: FinishedGrid) -> List[str]:
+  parts = []
+  for cell in done.cells:
+    path = cell.folder / 'audit.json'
+    if path.exists():
+      found = files.read_json(path)
+      parts += [f'<h3>{html.escape(f"{cell.dataset}, seed {cell.seed}, {cell.name}")}</h3>',
+                html.table(found), html.paragraph(found['note'], 'note')]
+  return parts
+
+
+def _tuning(workdir) -> List[str]:
+  parts = []
+  for path in sorted(pathlib.Path(workdir).glob('**/tune.json')):
+    found = files.read_json(path)
+    parts += [f'<h3>{html.escape(path.parent.name)}</h3>', html.table(found),
+              html.paragraph(found['note'], 'note')]
+  return parts
+
+
+def _data(done: FinishedGrid, data_dir) -> List[str]:
+  parts = []
+  for dataset in done.datasets:
+    cell = next((c for c in done.cells if c.dataset == dataset and c not in done.missing()), None)
+    if cell is None:
+      continue
+    data = files.read_json(cell.folder / 'config.json')['data']
+    try:
+      log = prepare.load(**workdir_lib.data_arguments(data, data_dir), log=lambda line: None)
+      text = describe.describe(log, data['dataset'])
+    except UserError as error:
+      text = f'the log could not be read: {error}'
+    choices = {k: v for k, v in data.items() if k not in ('fingerprint', 'interactions')}
+    parts += [f'<h3>{html.escape(dataset)}</h3>', f'<pre>{html.escape(text)}</pre>', html.paragraph(
+        'Read with ' + ', '.join(f'{k}={v}' for k, v in choices.items())
+        + f'; fingerprint {data["fingerprint"][:16]}.', 'note')]
+  return parts
+
+
+def _configuration(done: FinishedGrid) -> List[str]:
+  """What each run was given, and one whole configuration."""
+  finished = [cell for cell in done.cells if cell not in done.missing() and cell.base is not None]
+  if not finished:
+    return []
+  def choices(cell):
+    return [flag for flag in cell.flags
+            if not flag.startswith(('--data_dir', '--interactions', '--seed'))]
+  parts = []
+  for dataset in done.datasets:
+    mine = {cell.name: choices(cell) for cell in finished if cell.dataset == dataset}
+    common = [flag for flag in next(iter(mine.values()), [])
+              if all(flag in flags for flags in mine.values())]
+    cells = [[name, ' '.join(flag for flag in flags if flag not in common) or '(nothing more)']
+             for name, flags in mine.items()]
+    parts += [f'<h3>{html.escape(dataset)}</h3>',
+              html.paragraph(f'Flags of every run: {" ".join(common) or "none"}'),
+              html.table({'heads': ['run', 'and these flags'], 'cells': cells})]
+  whole = done.results(finished[0])['config']
+  return [*parts, html.folded(f'every field of {finished[0].dataset}/{finished[0].name}',
+                              json.dumps(whole, indent=2))]
+
+
+def _machine() -> List[str]:
+  cells = [[name, value] for name, value in machine.describe().items()]
+  return [html.table({'heads': ['machine', 'value'], 'cells': cells}),
+          html.paragraph('The machine that wrote this report. Times in the tables are those of the '
+                         'machine that ran the cells, with whatever else ran there.', 'note')]

@@ -1,0 +1,80 @@
+"""The case study against a slow oracle, and on a real run of every sampler kind."""
+import numpy as np
+import pytest
+
+from graphsane_tf.graph import csr
+from graphsane_tf.reporting import case_study
+from graphsane_tf.training import incremental
+from tests import logs
+
+_LOG = logs.random_log(rows=900, users=40, items=60)
+
+
+def _run(folder, **changes):
+  config = logs.tiny_config(kd='sgct', blocks__num_incremental=2, train__epochs=1,
+                            train__base_epochs=1, **changes)
+  run = incremental.IncrementalRun(config, _LOG, folder, log=lambda line: None)
+  run.run()
+  return run
+
+
+@pytest.fixture(scope='module', name='base')
+def _base(tmp_path_factory):
+  return _run(tmp_path_factory.mktemp('case') / 'uniform')
+
+
+def test_interest_shift_is_the_appendix_formula():
+  rng = np.random.default_rng(0)
+  tables = [csr.from_pairs(*np.unique(rng.integers(0, (6, 9), (20, 2)), axis=0).T, 7, 9)
+            for _ in range(2)]
+  cluster = rng.integers(0, 3, 9)
+  cluster[0] = 2
+  found = case_study.interest_shift(*tables, cluster)
+  for user in range(7):
+    shares = []
+    for table in tables:
+      items = table.indices[table.indptr[user]:table.indptr[user + 1]]
+      count = np.array([np.sum(cluster[items] == k) for k in range(3)], float)
+      shares.append(count / count.sum() if count.sum() else np.full(3, np.nan))
+    np.testing.assert_allclose(found[user], np.mean((shares[1] - shares[0]) ** 2))
+  assert np.isnan(found[6])
+
+
+def test_groups(base):
+  groups = case_study.high_shift_users(base, 1)
+  users = np.union1d(groups['high'], groups['rest'])
+  both = np.intersect1d(_LOG.user[base.stream.rows(0)], _LOG.user[base.stream.rows(1)])
+  np.testing.assert_array_equal(users, both)
+  assert len(groups['high']) == int(np.ceil(.15 * len(users)))
+
+
+@pytest.mark.parametrize('sampler', ['uniform', 'sane', 'demix'])
+def test_replayed_draws(base, sampler, tmp_path):
+  run = base if sampler == 'uniform' else _run(tmp_path / 'run', sampler=sampler,
+                                               base_from=str(base.workdir))
+  found = {name: np.array(values) for name, values in case_study.drawn_shares(run, 1).items()}
+  context = run.context(1)
+  pairs = np.bincount(context.users, minlength=context.num_users)[found['user']]
+  slots = 0 if sampler == 'uniform' else run.config.train.num_sampler_negatives
+  np.testing.assert_array_equal(found['uniform'], pairs * (run.config.train.num_negatives - slots))
+  np.testing.assert_array_equal(found['sampler'], pairs * slots)
+  assert (found['sampler_old'] <= found['sampler']).all()
+  # Uniform draws meet old positives as often as there are among the items not taken in the block.
+  degree = context.history.degree[found['user']]
+  current = context.block.degree[found['user']]
+  expected = (degree - current) / (context.num_items - current)
+  share = found['uniform_old'].sum() / found['uniform'].sum()
+  assert abs(share - np.average(expected, weights=found['uniform'])) < .03
+
+
+def test_means_of_groups():
+  groups = {1: {'high': [3], 'rest': [1, 2]}}
+  drawn = {1: {'user': [1, 2, 3], 'uniform': [8., 8., 8.], 'uniform_old': [0., 4., 2.],
+               'sampler': [2., 2., 2.], 'sampler_old': [1., 1., 2.]}}
+  found = case_study.study_seed(groups, drawn, {(1, 1): .2, (1, 3): .5})
+  assert found['high'] == {'users': 1, 'recall': .5, 'old_share': .4, 'sampler_old_share': 1.}
+  assert found['rest'] == {'users': 1, 'recall': .2, 'old_share': .3, 'sampler_old_share': .5}
+  rows = case_study.rows({'plain': [found], 'other': [found, found]}, 'plain')
+  assert rows[1]['high']['gain'] == 0. and rows[1]['rest']['ratio'] == 1. and rows[1]['seeds'] == 2
+  shown = case_study.table(rows)
+  assert all(len(line) == len(shown['heads']) for line in shown['cells'])

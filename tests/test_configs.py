@@ -1,0 +1,50 @@
+"""Every shipped configuration has the default's fields, and can be resolved."""
+import importlib.util
+import pathlib
+
+import pytest
+
+from graphsane_tf import config as config_lib
+from graphsane_tf.data import recipes
+from graphsane_tf.training.workdir import flatten
+
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
+
+
+def load(name):
+  spec = importlib.util.spec_from_file_location(name, FOLDER / f'{name}.py')
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module
+
+
+@pytest.mark.parametrize('name', ['default', 'paper', 'released', 'tiny'])
+def test_named_sets(name):
+  config = load(name).get_config()
+  assert flatten(config.to_dict()).keys() == flatten(
+      config_lib.default_config().to_dict()).keys()
+  config_lib.resolved(config)
+
+
+def test_every_data_set_has_a_configuration():
+  module = load('datasets')
+  for name in recipes.DATASETS:
+    if name != 'csv':
+      config_lib.resolved(module.get_config(name))
+
+
+def test_the_papers_values():
+  """The printed hyper-parameter table."""
+  c = config_lib.resolved(load('paper').get_config())
+  assert (c.train.base_min_epochs, c.train.min_epochs, c.train.epochs, c.train.patience) == (
+      10, 3, 15, 2)
+  assert (c.train.batch_size, c.train.learning_rate) == (64, 5e-4)
+  assert (c.sane.refresh_epochs, c.sane.size, c.sane.start_rank) == (2, 100, 1)
+  assert (c.model.dropout, c.model.embedding_dim, c.clustering.num_clusters) == (.2, 128, 10)
+
+
+def test_minimum_above_maximum_is_lowered():
+  config = config_lib.default_config()
+  config.train.epochs, config.train.base_epochs = 2, 1
+  resolved = config_lib.resolved(config)
+  assert (resolved.train.min_epochs, resolved.train.base_min_epochs) == (2, 1)
