@@ -26,7 +26,7 @@ _DRIFT_SIZE = flags.DEFINE_enum('drift_size', 'default', ['small', 'default', 'l
                                 'Size of the generated drift log.')
 _EXTRA = flags.DEFINE_string('extra', '', 'Further flags for every run, as one string.')
 _DRY_RUN = flags.DEFINE_bool('dry_run', False, 'Print the cells with an estimate, train nothing.')
-_TABLES_ONLY = flags.DEFINE_bool('tables_only', False, 'Write tables and report of what is finished.')
+_TABLES_ONLY = flags.DEFINE_bool('tables_only', False, 'Only write what the finished cells give.')
 
 
 def main():

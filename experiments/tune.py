@@ -21,6 +21,7 @@ _TRIALS = flags.DEFINE_integer('trials', 20, 'Trials, finished or pruned.', lowe
 def main():
   if importlib.util.find_spec('optuna') is None:
     raise UserError("experiments/tune.py needs Optuna: pip install -e '.[tune]'.")
+  cli.load_tensorflow_quietly()
   from graphsane_tf.training import tuning, workdir  # pylint: disable=g-import-not-at-top
   config = cli.config_from_flags()
   data = data_flags.from_flags()
@@ -30,7 +31,8 @@ def main():
   tuner = tuning.Tuner(config, prepare.load(**data), choices, folder,
                        log=lambda line: print(line, flush=True))
   found = tuner.run(_TRIALS.value)
-  text = outputs.markdown(found, f'{found["trials"]} trials, {found["pruned"]} pruned', found['note'])
+  title = f'{found["trials"]} trials, {found["pruned"]} pruned'
+  text = outputs.markdown(found, title, found['note'])
   files.write_text(folder / 'tune.md', text)
   print(f'\n{text}\nfolder    {folder}', flush=True)
 

@@ -170,7 +170,7 @@ def datasets_flags(entries: Sequence[str], recipes: Dict[str, Dict[str, Any]], d
   for entry in entries:
     name, _, path = entry.partition('=')
     if not re.fullmatch(r'[\w.-]*\w', name):
-      raise UserError(f'--datasets={entry}: the name before = may have letters, digits, _, . and -.')
+      raise UserError(f'--datasets={entry}: a name has only letters, digits, _, . and -.')
     if name in found:
       raise UserError(f'--datasets names {name} twice: give each log a name of its own.')
     if not path and (name not in data_recipes.DATASETS or name == 'csv'):

@@ -58,6 +58,7 @@ class LightGCN(Backbone):
 
     def tower(kind, nodes):
       layers = [layer(kind, number, nodes) for number in range(depth + 1)]
-      return [*layers, tf.add_n(layers) / (depth + 1.)]
+      # Not tf.add_n: graph optimisation may turn it into a sum in order of arrival.
+      return [*layers, sum(layers) / (depth + 1.)]
 
     return Encoding(user=tower('u', users), item=tower('i', items))

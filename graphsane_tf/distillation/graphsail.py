@@ -134,6 +134,6 @@ class GraphSail(Distiller):
     options = self.config.graphsail
     centres = {kind: anchors(student[kind], self._cluster[kind], self._num_clusters[kind])
                for kind in student}
-    return tf.add_n([
+    return sum([
         global_loss(student[kind], centres[other], logits, options.temperature,
                     options.teacher_first) for (kind, other), logits in self._logits.items()])

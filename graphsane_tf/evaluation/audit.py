@@ -1,7 +1,7 @@
 """What the released protocol's choices do to the numbers, on the weights of a finished run.
 
-The switches below exist here only: no configuration field or flag of training and evaluation reaches
-them.
+The switches below exist here only: no configuration field or flag of training and evaluation
+reaches them.
 """
 import dataclasses
 from typing import Any, Callable, Dict, List, Sequence, Tuple
@@ -40,11 +40,11 @@ VARIANTS: Tuple[Tuple[str, Switches], ...] = (
     ('sampling and dropout at evaluation', Switches(noise=True)),
     ('all three', Switches(True, True, True)),
 )
-NOTE = ('The same weights under choices of the released protocol. Only this audit can set them: graph '
-        'with held-out edges = validation and test interactions of known users and items are part of '
-        'the graphs that the representations are computed from; seen items scored 0 = not minus '
-        f'infinity; sampling and dropout = mean of {NUM_DRAWS} evaluations (their span in its own '
-        'column). Users and items unknown to the model are left out of the graph.')
+NOTE = ('The same weights under choices of the released protocol. Only this audit can set them: '
+        'graph with held-out edges = validation and test interactions of known users and items are '
+        'part of the graphs that the representations are computed from; seen items scored 0 = not '
+        f'minus infinity; sampling and dropout = mean of {NUM_DRAWS} evaluations (their span in '
+        'its own column). Users and items unknown to the model are left out of the graph.')
 
 
 def leaky_edges(edges: csr.Csr, held_user: np.ndarray, held_item: np.ndarray) -> csr.Csr:
@@ -137,7 +137,8 @@ def audit_block(run, index: int, variants: Sequence[Tuple[str, Switches]] = VARI
   found = {}
   for name, switches in variants:
     if switches.leaky_graph and True not in graphs:
-      edges = leaky_edges(model.graph.edges, run.interactions.user[held], run.interactions.item[held])
+      log = run.interactions
+      edges = leaky_edges(model.graph.edges, log.user[held], log.item[held])
       knn = run.config.model.num_knn if model.backbone.uses_knn else 0
       graphs[True] = views.Graph(edges, knn)
     graph = graphs[switches.leaky_graph]

@@ -76,7 +76,7 @@ class Analyses:
     return case_study.rows(studies, table.reference)
 
   def examples(self, dataset: str, count: int = 2) -> List[Dict[str, Any]]:
-    """Users of SGCT-SANE's last block whose interests moved most, as `inspect.explain_user` sees them."""
+    """Users of SGCT-SANE's last block whose interests moved most, from `inspect.explain_user`."""
     row = next(row for row in TABLES['main'].rows if row.label == 'SGCT-SANE')
     cells = self._done.of(dataset, row)
     if not cells:

@@ -74,8 +74,8 @@ def rows(done: FinishedGrid, table: Table, dataset: str, metric: str = METRIC
     metric: what is compared.
 
   Returns:
-    Dicts with label, seeds (how many are finished), blocks (means over seeds), average, low, high (95 %
-    over seeds), delta (% to the table's reference, over common seeds), seconds (a block's mean),
+    Dicts with label, seeds (how many are finished), blocks (means over seeds), average, low, high
+    (95 % over seeds), delta (% to the table's reference, over common seeds), seconds (a block's),
     published (the paper's average), and for rows with a partner those of `against`. A row without a
     finished seed has only label, seeds and published.
   """
@@ -95,8 +95,8 @@ def rows(done: FinishedGrid, table: Table, dataset: str, metric: str = METRIC
         blocks=np.nanmean(values, axis=0).tolist(), average=interval.mean, low=interval.low,
         high=interval.high, values={seed: float(np.nanmean(done.blocks(cell, metric)))
                                     for seed, cell in mine.items()},
-        seconds=float(np.mean([[entry['train_seconds'] for entry in done.results(cell)['blocks'][1:]]
-                               for cell in mine.values()])))
+        seconds=float(np.mean([entry['train_seconds'] for cell in mine.values()
+                               for entry in done.results(cell)['blocks'][1:]])))
     common = sorted(mine.keys() & base.keys())
     if common:
       line['delta'] = 100 * (sum(line['values'][s] for s in common)

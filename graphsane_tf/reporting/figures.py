@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib import figure, ticker
 import numpy as np
 
-_WIDTH = 5.2
+_WIDTH = 4.4
 # Colours that stay apart for colour-blind readers (Okabe and Ito), then greys.
 _COLOURS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#7f3c8d', '#555555',
             '#a5aa99', '#000000')
@@ -62,8 +62,10 @@ class Figures:
         if row['low'] is not None:
           axis.plot([row['low'], row['high']], [k, k], color='black', linewidth=.9)
       axis.set_yticks(place, [row['label'] for row in rows])
-      axis.set_xlabel('test Recall@20 (line: 95 % of the average over seeds)')
-      canvas.legend(*axis.get_legend_handles_labels(), loc='outside upper center', ncols=4)
+      axis.set_xlabel('test Recall@20')
+      axis.xaxis.set_major_locator(ticker.MaxNLocator(nbins=5))
+      canvas.legend(*axis.get_legend_handles_labels(), loc='outside upper center', ncols=4,
+                    columnspacing=1., handletextpad=.3)
       return canvas
     return self._svg(draw)
 

@@ -31,10 +31,11 @@ th, td { padding: .35rem .6rem; text-align: right; white-space: nowrap;
 tbody tr:last-child td, tbody tr:last-child th { border-bottom: 0; }
 thead th { background: var(--tint); vertical-align: bottom; }
 th:first-child, .text { text-align: left; }
-td.text { white-space: normal; overflow-wrap: anywhere; min-width: 7rem; }
+td.long { white-space: normal; overflow-wrap: anywhere; min-width: 14rem; }
 th:first-child { position: sticky; left: 0; background: #fff; font-weight: 600; }
 @media (max-width: 40rem) {
-  th:first-child { max-width: 42vw; white-space: normal; overflow-wrap: break-word; }
+  th:first-child { min-width: 8.5rem; max-width: 45vw; white-space: normal;
+    overflow-wrap: break-word; }
 }
 thead th:first-child { background: var(--tint); z-index: 1; }
 tr.best td, tr.best th { background: #eaf4ea; }
@@ -45,7 +46,7 @@ th[aria-sort=descending] button::after { content: " \\25BC"; }
 .figures { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit,
   minmax(min(100%, 24rem), 1fr)); align-items: start; }
 figure { margin: 0; border: 1px solid var(--line); border-radius: 6px; padding: .6rem;
-  max-width: 40rem; }
+  max-width: 34rem; }
 figure svg { display: block; width: 100%; height: auto; }
 figcaption { font-size: .9rem; color: var(--soft); margin-top: .4rem; overflow-wrap: anywhere; }
 pre { overflow-x: auto; background: var(--tint); padding: .6rem; border-radius: 6px;
@@ -121,21 +122,29 @@ def table(shown: Dict[str, Any], best: str = '') -> str:
     known = [value for value in values if isinstance(value, (int, float))]
     top = values.index(max(known)) if known else None
   parts = ['<div class="scroll"><table class="sortable"><thead><tr>']
-  for column, head in enumerate(heads):
-    words = ' class="text"' if any(isinstance(row[column], str) for row in cells) else ''
-    parts.append(f'<th scope="col"{words} aria-sort="none"><button type="button">{escape(head)}'
+  kinds = [_kind([row[column] for row in cells]) for column in range(len(heads))]
+  for head, kind in zip(heads, kinds):
+    parts.append(f'<th scope="col"{kind} aria-sort="none"><button type="button">{escape(head)}'
                  '</button></th>')
   parts.append('</tr></thead><tbody>')
   for k, row in enumerate(cells):
     parts.append('<tr class="best">' if k == top else '<tr>')
     for column, (head, value) in enumerate(zip(heads, row)):
-      tag = 'th scope="row"' if column == 0 else 'td class="text"' if isinstance(value, str) else 'td'
+      tag = f'td{kinds[column]}' if column else 'th scope="row"'
       raw = '' if value is None else repr(value) if isinstance(value, float) else value
       shown_text = outputs.text(head, value) or '–'
       parts.append(f'<{tag} data-value="{escape(raw)}">{escape(shown_text)}</{tag.split()[0]}>')
     parts.append('</tr>')
   parts.append('</tbody></table></div>')
   return ''.join(parts)
+
+
+def _kind(values: Sequence[Any]) -> str:
+  """Class attribute of a column: words stand to the left, and long ones are wrapped."""
+  words = [value for value in values if isinstance(value, str)]
+  if not words:
+    return ''
+  return ' class="text long"' if max(map(len, words)) > 40 else ' class="text"'
 
 
 def picture(svg: str, caption: str) -> str:

@@ -6,9 +6,9 @@ from typing import Dict, Optional, Sequence, Tuple
 
 _FOLDER = pathlib.Path(__file__).resolve().parents[2] / 'third_party' / 'paper_results'
 
-DIFFERENCE = ('Published numbers are the authors\'. Data and protocol differ from ours: their logs, '
-              'filters, blocks and evaluation graph are not these, so compare differences between '
-              'methods rather than values.')
+DIFFERENCE = ('Published numbers are the authors\'. Data and protocol differ from ours: their '
+              'logs, filters, blocks and evaluation graph are not these, so compare differences '
+              'between methods rather than values.')
 
 
 @functools.lru_cache(maxsize=None)

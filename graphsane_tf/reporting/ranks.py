@@ -27,8 +27,8 @@ def _common_seeds(done: FinishedGrid, dataset: str, labels: Sequence[str]) -> Li
 def average_ranks(done: FinishedGrid) -> List[Dict[str, Any]]:
   """Mean rank of the six methods with a partner, 1 the best, over data sets, by metric at 20.
 
-  A data set counts if all six are finished for at least one common seed; averages over its blocks and
-  common seeds are ranked, equal ones share their mean rank.
+  A data set counts if all six are finished for at least one common seed; averages over its blocks
+  and common seeds are ranked, equal ones share their mean rank.
 
   Returns:
     One dict a method: label, datasets, ranks and published ({metric: rank}).
@@ -119,7 +119,8 @@ def rank_table(found: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
 
 def wins_table(found: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
   """Heads and cells of `wins`, with the paper's counts as the last line."""
-  heads = ['data set', 'comparisons', 'SANE ahead', 'ahead by > 5 %', 'SANE behind', 'behind by > 5 %']
+  heads = ['data set', 'comparisons', 'SANE ahead', 'ahead by > 5 %', 'SANE behind',
+           'behind by > 5 %']
   names = ('cases', 'wins', 'wins_5', 'losses', 'losses_5')
   cells = [[row['dataset'], *[row[name] for name in names]] for row in found]
   cells.append(['published (6 data sets)', *[PUBLISHED_WINS.get(name) for name in names]])

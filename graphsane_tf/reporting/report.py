@@ -57,7 +57,7 @@ def _tables(drawn: figures.Figures, shown: Sequence[Shown]) -> List[Tuple[str, L
     best = '' if table.name == 'metrics' else 'average'
     parts += [f'<h3>{html.escape(table.title)}</h3>', html.table(table.table, best)]
     parts.append(html.paragraph(table.note, 'note'))
-    parts.append(html.paragraph(f'Files: {table.stem}.md, .csv and .json beside this report.', 'note'))
+    parts.append(html.paragraph(f'Files: {table.stem}.md, .csv, .json beside this report.', 'note'))
     parts.append(html.pictures([html.picture(svg, caption)
                                 for svg, caption in _pictures(drawn, table)]))
   return list(found.items())
@@ -67,7 +67,8 @@ def _pictures(drawn: figures.Figures, table: Shown) -> List[Tuple[str, str]]:
   """The figures that belong to a table, with captions."""
   where = f', {table.dataset}'
   if table.name in ('main', 'samplers', 'ablation', 'clustering'):
-    return [(drawn.recall_by_block(table.data), f'Recall by block and method{where}')]
+    return [(drawn.recall_by_block(table.data), f'Recall by block and method{where}; a thin '
+             'line is the 95 % interval of the average over seeds, if there are several')]
   if table.stem == 'metrics-ranks' and table.data['spread']:
     return [(drawn.rank_boxes(table.data['spread']),
              'Ranks of the methods over data sets, seeds, blocks and metrics at 20')]
@@ -104,12 +105,12 @@ def _examples(drawn: figures.Figures, done: FinishedGrid, analyses) -> List[str]
       parts.append(html.picture(drawn.user(found), (
           f'{dataset}, user {found["user"]}, block {found["block"]}: share of each category in the '
           f'user\'s interactions, in the reservoir and in the negatives drawn from it. '
-          f'{100 * shift:.0f} % of the interactions moved to other categories. The reservoir begins '
-          f'with {items}.')))
+          f'{100 * shift:.0f} % of the interactions moved to other categories. The reservoir '
+          f'begins with {items}.')))
   if not parts:
     return []
-  return [html.paragraph('The users of SGCT-SANE\'s last block with the largest shift (at least four '
-                         'interactions in both blocks).', 'note'), html.pictures(parts)]
+  return [html.paragraph('The users of SGCT-SANE\'s last block with the largest shift (at least '
+                         'four interactions in both blocks).', 'note'), html.pictures(parts)]
 
 
 def _audit(done: FinishedGrid) -> List[str]:

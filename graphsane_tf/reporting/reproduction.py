@@ -7,17 +7,17 @@ from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.reporting.specs import TABLES
 from graphsane_tf.training import grid
 
+_INTERVALS = 'Intervals: 95 %, Student\'s t over seeds; a single seed has none.'
 _TESTED = ('p: Wilcoxon signed-rank test over (block, user) pairs, each with its mean over seeds, '
-           'two-sided, not corrected for the number of comparisons. Intervals: 95 %, Student\'s t over '
-           'seeds; a single seed has none.')
-_RANKS = ('Rank 1 is the best of the six; averages over blocks and seeds are ranked in each data set, '
-          'then ranks are averaged over data sets.')
-_WINS = ('Every metric (Recall, Precision, MAP, NDCG) at every cut-off, averages over blocks and seeds, '
-         'each distiller with SANE against the same without.')
-_CASE = ('The 15 % of users with the largest interest shift (K-means with 10 clusters on SGCT\'s item '
-         'embeddings) against the other 85 %; users with rows in a block and in the one before. Old '
-         'positives: share of items from earlier blocks among the negatives of one replayed epoch, '
-         'drawn with the finished model; "in its own slots" leaves the uniform ones out.')
+           'two-sided, not corrected for the number of comparisons.')
+_RANKS = ('Rank 1 is the best of the six; averages over blocks and seeds are ranked in each data '
+          'set, then ranks are averaged over data sets.')
+_WINS = ('Every metric (Recall, Precision, MAP, NDCG) at every cut-off, averages over blocks and '
+         'seeds, each distiller with SANE against the same without.')
+_CASE = ('The 15 % of users with the largest interest shift (K-means with 10 clusters on SGCT\'s '
+         'item embeddings) against the other 85 %; users with rows in a block and in the one '
+         'before. Old positives: share of items from earlier blocks among the negatives of one '
+         'replayed epoch with the finished model; "in its own slots" is without uniform ones.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,10 +64,14 @@ def tables(done: FinishedGrid, names: Sequence[str], analyses) -> List[Shown]:
         continue
       rows = comparison.rows(done, TABLES[name], dataset)
       if any(row['seeds'] for row in rows):
-        notes = [_TESTED] + ([published.DIFFERENCE] if any(
-            row['published'] is not None for row in rows) else [])
-        found.append(Shown(name, dataset, f'{name}-{dataset}', f'{title}, {dataset}, test Recall@20',
-                           ' '.join(notes), comparison.grid_table(name, rows), rows))
+        notes = [_INTERVALS]
+        if any('p_value' in row for row in rows):
+          notes.append(_TESTED)
+        if any(row['published'] is not None for row in rows):
+          notes.append(published.DIFFERENCE)
+        found.append(Shown(name, dataset, f'{name}-{dataset}',
+                           f'{title}, {dataset}, test Recall@20', ' '.join(notes),
+                           comparison.grid_table(name, rows), rows))
   return found
 
 
@@ -98,17 +102,19 @@ def write(shown: Sequence[Shown], workdir, log: Callable[[str], None]) -> None:
 def plan(cells: Sequence[grid.Cell], jobs: int) -> str:
   """What a grid would do: every cell, finished or not, with an estimate."""
   lines, total, rough = [], 0., False
+  taken = grid.seconds_taken(cells)
   for cell in cells:
     place = f'{cell.dataset}  seed {cell.seed}  {cell.name}'
-    if cell.results() is not None:
+    if cell in taken:
       lines.append(f'done   {place}')
       continue
-    seconds, known = grid.estimate(cell, cells)
+    seconds, known = grid.estimate(cell, taken)
     total += seconds
     rough = rough or not known
     lines.append(f'to do  {place}  about {grid.duration(seconds)}{"" if known else " (rough)"}')
   todo = sum(line.startswith('to do') for line in lines)
   source = 'a rough table' if rough else 'finished cells'
-  lines.append(f'{todo} of {len(cells)} cells to do, about {grid.duration(total / max(1, jobs))} with '
-               f'--jobs={jobs} (from {source}).' if todo else f'all {len(cells)} cells are done.')
+  time = grid.duration(total / max(1, jobs))
+  lines.append(f'{todo} of {len(cells)} cells to do, about {time} with --jobs={jobs} (from '
+               f'{source}).' if todo else f'all {len(cells)} cells are done.')
   return '\n'.join(lines)

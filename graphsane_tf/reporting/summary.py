@@ -10,8 +10,8 @@ _LEVEL = .05
 def verdict(row) -> str:
   """'helps', 'hurts' or 'makes no clear difference', for a row with a partner.
 
-  Several seeds: the interval of the gain over seeds must leave out zero and the test over users must
-  agree. One seed: the test over users decides.
+  Several seeds: the interval of the gain over seeds must leave out zero and the test over users
+  must agree. One seed: the test over users decides.
   """
   sure = row['p_value'] < _LEVEL
   if row['gain_low'] is not None:
@@ -38,8 +38,9 @@ def _best(dataset: str, what: str, rows) -> List[str]:
   done = sorted((row for row in rows if row['seeds']), key=lambda row: -row['average'])
   if len(done) < 2:
     return []
-  return [f'{dataset}: the best {what} is {done[0]["label"]} with Recall@20 {done[0]["average"]:.4f}, '
-          f'then {done[1]["label"]} with {done[1]["average"]:.4f}.']
+  first, second = done[:2]
+  return [f'{dataset}: the best {what} is {first["label"]} with Recall@20 {first["average"]:.4f}, '
+          f'then {second["label"]} with {second["average"]:.4f}.']
 
 
 def _time(dataset: str, rows) -> List[str]:
@@ -52,8 +53,8 @@ def _time(dataset: str, rows) -> List[str]:
                  f'{change:+.0f} % to uniform negatives (until early stopping).')
   full = by_label.get('Full retraining')
   if full and sane and sane['seconds']:
-    found.append(f'{dataset}: full retraining takes {full["seconds"] / sane["seconds"]:.1f} times the '
-                 f'time of SGCT+SANE and reaches Recall@20 {full["average"]:.4f} against '
+    found.append(f'{dataset}: full retraining takes {full["seconds"] / sane["seconds"]:.1f} times '
+                 f'the time of SGCT+SANE and reaches Recall@20 {full["average"]:.4f} against '
                  f'{sane["average"]:.4f}.')
   return found
 
@@ -65,9 +66,9 @@ def _case(dataset: str, rows) -> List[str]:
   ratio = row['high']['ratio']
   more = '' if ratio is None else (f'; old positives are {ratio:.1f} times as frequent among their '
                                    'negatives as with uniform ones')
-  return [f'{dataset}: with SANE the Recall@20 of the 15 % of users with the largest interest shift '
-          f'changed by {row["high"]["gain"]:+.1f} %, that of the others by {row["rest"]["gain"]:+.1f} % '
-          f'(no test){more}.']
+  return [f'{dataset}: with SANE the Recall@20 of the 15 % of users with the largest interest '
+          f'shift changed by {row["high"]["gain"]:+.1f} %, that of the others by '
+          f'{row["rest"]["gain"]:+.1f} % (no test){more}.']
 
 
 def _spread(dataset: str, what: str, rows) -> List[str]:
@@ -94,8 +95,8 @@ def conclusions(shown: Sequence[Shown]) -> List[str]:
         found += _best(table.dataset, 'method of the main table', data)
     elif table.stem == 'metrics-wins' and data:
       last = data[-1]
-      found.append(f'SANE is ahead in {last["wins"]} of {last["cases"]} comparisons over all metrics '
-                   f'and cut-offs, by more than 5 % in {last["wins_5"]}, and behind in '
+      found.append(f'SANE is ahead in {last["wins"]} of {last["cases"]} comparisons over all '
+                   f'metrics and cut-offs, by more than 5 % in {last["wins_5"]}, and behind in '
                    f'{last["losses"]}.')
     elif table.name == 'samplers':
       found += _best(table.dataset, 'sampler on SGCT', data)

@@ -17,7 +17,7 @@ def align(rows: Sequence[Sequence[Any]]) -> str:
 
 
 def results_table(results: Dict[str, Any]) -> str:
-  """One line a block and one for the average over incremental blocks, four metrics, all cut-offs."""
+  """One line a block and one for the average of incremental blocks, four metrics, all cut-offs."""
   if not results['blocks']:
     return 'no block is finished yet.'
   cutoffs = sorted(int(name.split('@')[1]) for name in results['blocks'][-1]['test']

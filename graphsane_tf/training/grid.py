@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
@@ -21,7 +21,8 @@ _DEFAULTS = ('--sampler=uniform', '--clusters=structural', '--config.clustering.
 _PLACES = ('--data_dir=',)
 # Seconds of a cell when nothing like it has been run: process start, and training by data set.
 _START_SECONDS = 20.
-_ROUGH_SECONDS = {'--drift_size=small': 20., '--drift_size=default': 160., '--drift_size=large': 1800.}
+_ROUGH_SECONDS = {'--drift_size=small': 20., '--drift_size=default': 160.,
+                  '--drift_size=large': 1800.}
 _ROUGH_OTHER = 600.
 
 
@@ -93,8 +94,8 @@ class Cell:
     flags = self.note().get('flags')
     if flags is not None and flags != self._choices():
       other = sorted(set(flags) ^ set(self._choices())) or ['their order']
-      raise UserError(f'{self.folder} was made with other flags ({" ".join(other)}): choose another '
-                      '--workdir.')
+      raise UserError(f'{self.folder} was made with other flags ({" ".join(other)}): choose '
+                      'another --workdir.')
     path = self.folder / 'results.json'
     if not path.exists():
       return None
@@ -147,21 +148,30 @@ def cells(rows: Sequence[Row], datasets: Dict[str, Sequence[str]], seeds: int, w
   return list(found.values())
 
 
-def estimate(cell: Cell, others: Sequence[Cell]) -> Tuple[float, bool]:
-  """Expected seconds of a cell, and whether they come from finished cells (else from a rough table).
+def seconds_taken(cells_of_grid: Sequence[Cell]) -> Dict[Cell, float]:
+  """Wall-clock seconds of the finished cells."""
+  found = {}
+  for cell in cells_of_grid:
+    results = cell.results()
+    if results is not None:
+      trained = sum(block['train_seconds'] for block in results['blocks'])
+      found[cell] = cell.note().get('seconds') or _START_SECONDS + 1.2 * trained
+  return found
+
+
+def estimate(cell: Cell, taken: Dict[Cell, float]) -> Tuple[float, bool]:
+  """Expected seconds of a cell, and whether finished cells tell them (else a rough table).
 
   Finished cells of the same name on the same data set count most, then any on the data set.
+
+  Args:
+    cell: the cell.
+    taken: from `seconds_taken`.
   """
-  def seconds(other):
-    noted = other.note().get('seconds')
-    blocks = other.results()['blocks']
-    return noted or _START_SECONDS + 1.2 * sum(block['train_seconds'] for block in blocks)
-  done = [c for c in others if c.dataset == cell.dataset and c.results() is not None
-          and (c.base is None) == (cell.base is None)]
-  same = [c for c in done if c.name == cell.name]
-  if same or done:
-    values = [seconds(c) for c in same or done]
-    return sum(values) / len(values), True
+  done = [c for c in taken if c.dataset == cell.dataset and (c.base is None) == (cell.base is None)]
+  like = [c for c in done if c.name == cell.name] or done
+  if like:
+    return sum(taken[c] for c in like) / len(like), True
   rough = [value for flag, value in _ROUGH_SECONDS.items() if flag in cell.flags]
   return _START_SECONDS + (rough[0] if rough else _ROUGH_OTHER), False
 
@@ -184,7 +194,7 @@ class _Processes:
   def run(self, command: List[str], stream) -> int:
     with self._lock:
       if self.stopped:
-        return -signal.SIGINT
+        return -signal.SIGTERM
       process = subprocess.Popen(  # pylint: disable=consider-using-with
           command, stdout=stream, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
       self._running.add(process)
@@ -198,15 +208,32 @@ class _Processes:
     with self._lock:
       self.stopped = True
       for process in self._running:
+        # Not SIGINT, which processes of a background job ignore; what is on disk is always whole.
         with contextlib.suppress(ProcessLookupError):
-          process.send_signal(signal.SIGINT)
+          process.terminate()
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+  """SIGTERM becomes an interrupt, so that the cells' processes are ended, too."""
+  if threading.current_thread() is not threading.main_thread():
+    yield
+    return
+  def interrupt(number, frame):
+    del number, frame
+    raise KeyboardInterrupt
+  before = signal.signal(signal.SIGTERM, interrupt)
+  try:
+    yield
+  finally:
+    signal.signal(signal.SIGTERM, before)
 
 
 def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print) -> Dict[Cell, str]:
   """Runs the cells that are not finished; a cut-off cell goes on where it was.
 
-  A failing cell does not stop the others. A cell that another process is working on (an earlier grid's,
-  say, whose parent was killed) is waited for, never run twice.
+  A failing cell does not stop the others. A cell that another process is working on (an earlier
+  grid's, say, whose parent was killed) is waited for, never run twice.
 
   Args:
     todo: cells; base cells are run before the others.
@@ -218,10 +245,11 @@ def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print)
   """
   waiting = [cell for cell in todo if cell.results() is None]
   log(f'{len(todo) - len(waiting)} of {len(todo)} cells are finished already.')
-  expected = {cell: estimate(cell, todo)[0] for cell in waiting}
+  taken = seconds_taken(todo)
+  left = set(waiting)
   started, done, failed = time.monotonic(), 0, {}
   processes = _Processes()
-  with concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
+  with _terminable(), concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
     try:
       for bases in (True, False):
         futures = {}
@@ -232,21 +260,22 @@ def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print)
           if broken:
             failed[cell] = f'its base block failed ({broken[0].log_file})'
             done += 1
-            expected.pop(cell)
+            left.discard(cell)
           else:
             futures[pool.submit(_run_cell, cell, processes, log)] = cell
         for future in concurrent.futures.as_completed(futures):
           cell = futures[future]
           problem, seconds = future.result()
           done += 1
-          expected.pop(cell)
+          left.discard(cell)
           if problem:
             failed[cell] = problem
-          # What the finished cells took tells how far off the estimates are on this machine today.
-          left = {c: estimate(c, todo)[0] for c in expected}
+          else:
+            taken.update(seconds_taken([cell]))
+          ahead = sum(estimate(c, taken)[0] for c in left) / max(1, jobs)
           log(f'{done}/{len(waiting)}  {cell.dataset}  seed {cell.seed}  {cell.name}  '
               f'{"FAILED after " if problem else ""}{duration(seconds)}'
-              + (f', about {duration(sum(left.values()) / max(1, jobs))} left' if left else
+              + (f', about {duration(ahead)} left' if left else
                  f'; the grid took {duration(time.monotonic() - started)}'))
     except BaseException:
       processes.stop()
@@ -255,8 +284,15 @@ def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print)
   return failed
 
 
-def _run_cell(cell: Cell, processes: _Processes, log: Callable[[str], None]):
+def _run_cell(cell: Cell, processes: _Processes, log: Callable[[str], None]) -> Tuple[str, float]:
   """Runs one cell; returns what went wrong ('' if nothing) and its seconds."""
+  try:
+    return _locked_run(cell, processes, log)
+  except (OSError, UserError) as error:
+    return str(error), 0.
+
+
+def _locked_run(cell: Cell, processes: _Processes, log: Callable[[str], None]) -> Tuple[str, float]:
   files.make_directory(cell.folder.parent)
   with open(cell.log_file, 'a', encoding='utf-8') as stream:
     # The process inherits the lock with its output, and keeps it even if this one is killed.

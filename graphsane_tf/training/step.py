@@ -151,7 +151,8 @@ class TrainStep:
   def _update(self, view, users, positives, seeds):
     with tf.GradientTape() as tape:
       losses = self.losses(view, users, positives, seeds)
-      total = tf.add_n(list(losses.values()))
+      # Not tf.add_n: graph optimisation may turn it into a sum in order of arrival.
+      total = sum(losses.values())
     gradients = tape.gradient(total, self.variables)
     # A batch touches most rows of a table, and Adam's dense update is one fused pass.
     pairs = [(tf.convert_to_tensor(gradient), variable)

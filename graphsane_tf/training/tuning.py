@@ -1,4 +1,4 @@
-"""The deployment appendix as a tool: beta from the first step, the rest by search on validation rows."""
+"""The deployment appendix as a tool: beta from the first step, the rest by a search."""
 import dataclasses
 import hashlib
 import json
@@ -31,10 +31,10 @@ SPACE = {
     'sane.start_rank': optuna.distributions.CategoricalDistribution((1, 21, 51, 101, 201, 401)),
     'train.learning_rate': optuna.distributions.FloatDistribution(2e-4, 5e-3, log=True),
 }
-NOTE = ('Validation: mean Recall@20 over the first halves of the blocks after each trained one; this '
-        'alone chooses. The test result (second halves) is measured once, for the chosen values. '
-        'beta is not searched: it makes the KL term as large as the triplet term in the first step '
-        'of block 1.')
+NOTE = ('Validation: mean Recall@20 over the first halves of the blocks after each trained one; '
+        'this alone chooses. The test result (second halves) is measured once, for the chosen '
+        'values. beta is not searched: it makes the KL term as large as the triplet term in the '
+        'first step of block 1.')
 # Below this KL the clusters are as sure as they get, and beta would grow without bound.
 _SMALLEST_KL = 1e-6
 _ENDED = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
@@ -163,7 +163,7 @@ class Tuner:
 
   def _try(self, trial: optuna.Trial, run: incremental.IncrementalRun, model: Model
           ) -> Optional[float]:
-    """Mean validation recall over the incremental blocks, None if pruned; no test row is touched."""
+    """Mean validation recall over incremental blocks, None if pruned; no test row is touched."""
     found: List[float] = []
     for index in range(1, run.stream.num_blocks):
       context, block = run.training_context(index), run.stream.block(index)
@@ -176,7 +176,8 @@ class Tuner:
 
       found.append(trainer.train(validate, lambda record: None)['best_value'])
       model = trainer.model
-      self.log(f'trial {trial.number}  block {index}  validation {SELECTION_METRIC} {found[-1]:.4f}')
+      self.log(f'trial {trial.number}  block {index}  validation {SELECTION_METRIC} '
+               f'{found[-1]:.4f}')
       trial.report(float(np.mean(found)), index)
       if index < run.stream.num_blocks - 1 and trial.should_prune():
         self.log(f'trial {trial.number} is pruned')

@@ -39,4 +39,5 @@ def write_cell(cell: grid.Cell, blocks: int = 3, seconds: float = 5.) -> None:
   identity = {'config': {'blocks': {'num_incremental': blocks + 1}, 'seed': cell.seed},
               'data': {'dataset': 'drift', 'drift_size': 'small', 'fingerprint': 'f' * 32}}
   files.write_json(cell.folder / 'config.json', identity)
-  files.write_json(cell.folder / 'results.json', {'blocks': entries, 'average': average, **identity})
+  files.write_json(cell.folder / 'results.json',
+                   {'blocks': entries, 'average': average, **identity})

@@ -11,7 +11,7 @@ _LOG = logs.random_log(rows=900, users=40, items=60)
 
 
 def _run(folder, **changes):
-  config = logs.tiny_config(kd='sgct', blocks__num_incremental=2, train__epochs=1,
+  config = logs.tiny_config(backbone='lightgcn', blocks__num_incremental=2, train__epochs=1,
                             train__base_epochs=1, **changes)
   run = incremental.IncrementalRun(config, _LOG, folder, log=lambda line: None)
   run.run()

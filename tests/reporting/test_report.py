@@ -149,7 +149,8 @@ def test_tables_sort_by_value():
 
 
 def test_labels_are_no_formulas():
-  row = {'label': '$\\frac{a', 'seeds': 1, 'blocks': [.1, .2], 'average': .15, 'low': .1, 'high': .2}
+  row = {'label': '$\\frac{a', 'seeds': 1, 'blocks': [.1, .2], 'average': .15, 'low': .1,
+         'high': .2}
   assert '<svg' in figures.Figures().recall_by_block([row, dict(row, label='$$ & <b>')])
 
 
@@ -182,8 +183,8 @@ def test_in_the_browser(page, width, tmp_path):
     var svg = d.querySelector('figure svg').getBoundingClientRect();
     document.title = JSON.stringify({wide: w.scrollWidth, inner: w.clientWidth, first: first,
         sorted: head.getAttribute('aria-sort'), svg: svg.width, images: d.images.length});'''
-  found = re.search(r'<title>(.*?)</title>', _dump(page, width, tmp_path / 'profile', probe)).group(1)
-  values = json.loads(found)
+  shown = _dump(page, width, tmp_path / 'profile', probe)
+  values = json.loads(re.search(r'<title>(.*?)</title>', shown).group(1))
   assert values['wide'] <= values['inner'], 'the page scrolls sideways'
   assert values['sorted'] == 'descending' and 'SANE' in values['first']
   assert .5 * min(width, 640) < values['svg'] <= width and values['images'] == 0

@@ -12,8 +12,9 @@ _LOG = logs.random_log(rows=900, users=40, items=60)
 
 
 def _config(**changes):
-  return logs.tiny_config(kd='none', blocks__num_incremental=3, train__epochs=1,
-                          train__base_epochs=1, sane__size=50, clustering__num_clusters=5, **changes)
+  return logs.tiny_config(backbone='lightgcn', blocks__num_incremental=3, train__epochs=1,
+                          train__base_epochs=1, sane__size=50, clustering__num_clusters=5,
+                          **changes)
 
 
 def _tuner(folder, **changes):
