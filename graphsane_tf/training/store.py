@@ -1,6 +1,7 @@
 """Where a block is in its training, on disk, whole at every moment."""
 import os
 import pathlib
+import shutil
 from typing import Any, Dict, Optional
 
 import numpy as np
@@ -41,7 +42,11 @@ class BlockStore:
     for path in self.folder.iterdir():
       if path.name != 'state.json' and path.name.split('.')[0] not in (
           state.get('last'), state.get('best')):
-        path.unlink()
+        # A kill while TensorFlow writes a checkpoint leaves a folder of its parts.
+        if path.is_dir():
+          shutil.rmtree(path)
+        else:
+          path.unlink()
 
   def save(self, checkpoint: tf.train.Checkpoint, name: str) -> None:
     """Writes a checkpoint under a name; it counts once a state names it."""
