@@ -28,6 +28,55 @@ def glorot(rng: np.random.Generator, rows: int, columns: int, fan: Optional[int]
   return rng.uniform(-limit, limit, (rows, columns)).astype(np.float32)
 
 
+def dropout(values: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
+  """Sets about `rate` of the values to zero and scales the others, so that the mean stays the same.
+
+  One random byte a value decides, a quarter of the bits that a float needs: the rate is rounded to a
+  multiple of 1/256 and the scale is that of the rounded rate.
+
+  Args:
+    values: [n, d] float32.
+    rate: in [0, 1).
+    seed: [2] int32.
+  """
+  level = min(round(256 * rate), 255)
+  rows, columns = tf.unstack(tf.shape(values))
+  words = tf.random.stateless_uniform(
+      [rows, (columns + 3) // 4], seed, minval=None, maxval=None, dtype=tf.int32)
+  byte = tf.reshape(tf.bitcast(words, tf.uint8), [rows, -1])[:, :columns]
+  keep = tf.cast(byte >= tf.constant(level, tf.uint8), values.dtype)
+  return values * (keep * (256. / (256 - level)))
+
+
+def recursive_layers(view: views.View, tables, depth: int, convolve):
+  """Layers of a model whose every layer is a convolution of the one before.
+
+  Args:
+    view: the graph.
+    tables: the embeddings, by kind 'u' and 'i'.
+    depth: number of the last layer.
+    convolve: gives rows from (kind, number, nodes, hop, layer), where layer(kind, number, nodes, hop)
+      gives rows of earlier layers.
+
+  Returns:
+    A function (kind, number, nodes, hop) that gives h^(number) of nodes that are `hop` steps away from
+    the ones asked for. A whole view computes a layer that neighbours need once, for all nodes.
+  """
+  known = {}
+
+  def layer(kind, number, nodes, hop=0):
+    if number == 0:
+      return views.take(tables[kind], nodes)
+    everywhere = view.whole and number < depth
+    at = None if everywhere else nodes
+    key = (kind, number, None if at is None else at.ref())
+    if key not in known:
+      known[key] = convolve(kind, number, at, hop, layer)
+    return views.take(known[key], nodes) if everywhere else known[key]
+
+  return layer
+
+
 class Backbone(tf.keras.Model, abc.ABC):
   """A graph model with one trainable row for each user and item.
 
@@ -76,10 +125,9 @@ class Backbone(tf.keras.Model, abc.ABC):
     """Representations of the given nodes.
 
     Args:
-      view: the graph; a whole view comes with users = items = None (all nodes in order), a sampled
-        view with the distinct nodes to compute.
-      users: [n] int32 or None.
-      items: [m] int32 or None.
+      view: the graph; a sampled view needs the nodes to compute.
+      users: [n] int32, distinct, or None for all users in order.
+      items: [m] int32, distinct, or None for all items in order.
       seeds: for dropout.
       training: whether dropout is on.
     """

@@ -3,7 +3,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-from graphsane_tf.backbones.base import Backbone, Encoding
+from graphsane_tf.backbones.base import Backbone, Encoding, recursive_layers
 from graphsane_tf.graph import views
 from graphsane_tf.random import Seeds
 
@@ -34,27 +34,19 @@ class LightGCN(Backbone):
     del seeds, training  # No dropout.
     depth, fanout = self.config.num_layers, self.config.fanout
     tables = {'u': self.user_table, 'i': self.item_table}
-    known = {}
 
-    def layer(kind, number, nodes, hop=0):
-      """h^(number) of nodes of a kind that are `hop` steps away from the ones asked for."""
-      key = (kind, number, None if nodes is None else nodes.ref())
-      if key in known:
-        return known[key]
-      if number == 0:
-        result = views.take(tables[kind], nodes)
-      else:
-        other = 'i' if kind == 'u' else 'u'
+    def convolve(kind, number, nodes, hop, layer):
+      other = 'i' if kind == 'u' else 'u'
 
-        def scaled(neighbours):
-          rows = layer(other, number - 1, neighbours, hop + 1)
-          degree = tf.maximum(view.degree(other + kind, neighbours), 1.)
-          return rows * tf.math.rsqrt(degree)[:, None]
+      def scaled(neighbours):
+        rows = layer(other, number - 1, neighbours, hop + 1)
+        degree = tf.maximum(view.degree(other + kind, neighbours), 1.)
+        return rows * tf.math.rsqrt(degree)[:, None]
 
-        mean = view.mean(kind + other, nodes, scaled, fanout[min(hop, len(fanout) - 1)])
-        result = mean * tf.sqrt(view.degree(kind + other, nodes))[:, None]
-      known[key] = result
-      return result
+      mean = view.mean(kind + other, nodes, scaled, fanout[min(hop, len(fanout) - 1)])
+      return mean * tf.sqrt(view.degree(kind + other, nodes))[:, None]
+
+    layer = recursive_layers(view, tables, depth, convolve)
 
     def tower(kind, nodes):
       layers = [layer(kind, number, nodes) for number in range(depth + 1)]

@@ -3,7 +3,7 @@ from typing import Dict, Optional
 
 import tensorflow as tf
 
-from graphsane_tf.backbones.base import Backbone, Encoding, PartnerRows
+from graphsane_tf.backbones.base import Backbone, Encoding, PartnerRows, dropout
 from graphsane_tf.graph import views
 from graphsane_tf.random import Seeds
 
@@ -48,7 +48,7 @@ class MGCCF(Backbone):
 
     def combine(own, neighbourhood, weight):
       if rate:
-        neighbourhood = tf.nn.experimental.stateless_dropout(neighbourhood, rate, seeds.next())
+        neighbourhood = dropout(neighbourhood, rate, seeds.next())
       top, bottom = tf.split(weight, 2)
       return tf.tanh(own @ top + neighbourhood @ bottom)
 
@@ -57,16 +57,10 @@ class MGCCF(Backbone):
 
     def inner(kind, other, weight):
       """Layer 1 at nodes of `kind`, whose neighbours are of kind `other`."""
-      whole = []
       def rows(nodes):
-        if nodes is None and whole:
-          return whole[0]
         mean = view.mean(kind + other, nodes, embedding(other), hop2)
-        result = combine(embedding(kind)(nodes), mean, weight)
-        if nodes is None:
-          whole.append(result)
-        return result
-      return rows
+        return combine(embedding(kind)(nodes), mean, weight)
+      return view.share(rows)
 
     # Layer 1 at users belongs to the items' tower, and the other way round.
     layer1 = {'u': inner('u', 'i', self.item_inner), 'i': inner('i', 'u', self.user_inner)}

@@ -3,7 +3,7 @@ from typing import Optional
 
 import tensorflow as tf
 
-from graphsane_tf.backbones.base import Backbone, Encoding
+from graphsane_tf.backbones.base import Backbone, Encoding, dropout, recursive_layers
 from graphsane_tf.graph import views
 from graphsane_tf.random import Seeds
 
@@ -53,30 +53,22 @@ class PinSage(Backbone):
              seeds: Seeds, training: bool) -> Encoding:
     rate = self.config.dropout if training else 0.
     tables = {'u': self.user_table, 'i': self.item_table}
-    known = {}
 
-    def layer(kind, number, nodes, hop=0):
-      """h^(number) of nodes of a kind that are `hop` steps away from the ones asked for."""
-      key = (kind, number, None if nodes is None else nodes.ref())
-      if key in known:
-        return known[key]
-      if number == 0:
-        result = views.take(tables[kind], nodes)
-      else:
-        other = 'i' if kind == 'u' else 'u'
+    def convolve(kind, number, nodes, hop, layer):
+      other = 'i' if kind == 'u' else 'u'
 
-        def messages(neighbours):
-          rows = layer(other, number - 1, neighbours, hop + 1)
-          return self._apply(f'{kind}_neighbour{number}', rows)
+      def messages(neighbours):
+        rows = layer(other, number - 1, neighbours, hop + 1)
+        return self._apply(f'{kind}_neighbour{number}', rows)
 
-        mean = view.mean(kind + other, nodes, messages, self.config.fanout[hop])
-        if rate:
-          mean = tf.nn.experimental.stateless_dropout(mean, rate, seeds.next())
-        own = layer(kind, number - 1, nodes, hop)
-        result = tf.math.l2_normalize(
-            self._apply(f'{kind}_merge{number}', tf.concat([own, mean], axis=1)), axis=1)
-      known[key] = result
-      return result
+      mean = view.mean(kind + other, nodes, messages, self.config.fanout[hop])
+      if rate:
+        mean = dropout(mean, rate, seeds.next())
+      own = layer(kind, number - 1, nodes, hop)
+      return tf.math.l2_normalize(
+          self._apply(f'{kind}_merge{number}', tf.concat([own, mean], axis=1)), axis=1)
+
+    layer = recursive_layers(view, tables, 2, convolve)
 
     def tower(kind, nodes):
       layers = [layer(kind, number, nodes) for number in range(3)]

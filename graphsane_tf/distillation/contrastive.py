@@ -8,12 +8,13 @@ from graphsane_tf.distillation import personal
 from graphsane_tf.distillation.base import Distiller, weighted
 from graphsane_tf.graph import csr, views
 from graphsane_tf.negatives.uniform import Complement
+from graphsane_tf.training.scores import pair_scores
 
 _KINDS = {'u': 'user', 'i': 'item'}
 
 
-def contrastive_loss(anchors: tf.Tensor, positives: tf.Tensor, positive_mask: tf.Tensor,
-                     negatives: tf.Tensor, negative_mask: tf.Tensor, temperature: float,
+def contrastive_loss(near: tf.Tensor, positive_mask: tf.Tensor, far: tf.Tensor,
+                     negative_mask: tf.Tensor, temperature: float,
                      anchor_weight: Optional[tf.Tensor] = None) -> tf.Tensor:
   """Mean over anchors of -1/|N| sum_{i in N} log softmax of h.e_i / tau, over all that was drawn.
 
@@ -21,15 +22,14 @@ def contrastive_loss(anchors: tf.Tensor, positives: tf.Tensor, positive_mask: tf
   appendix). Anchors without positives are left out of the mean.
 
   Args:
-    anchors: [n, d] student embeddings.
-    positives: [n, p, d] teacher embeddings of neighbours.
+    near: [n, p] dot products of anchors (student) with their neighbours (teacher).
     positive_mask: [n, p], 0 where a slot is empty.
-    negatives: [n, m, d] teacher embeddings of non-neighbours.
+    far: [n, m] dot products of anchors with non-neighbours.
     negative_mask: [n, m].
     temperature: tau.
     anchor_weight: [n] weight of each anchor in the mean; None weighs them equally.
   """
-  near, far = (tf.linalg.matvec(rows, anchors) / temperature for rows in (positives, negatives))
+  near, far = near / temperature, far / temperature
   logits = tf.concat([near, far], axis=1)
   mask = tf.concat([positive_mask, negative_mask], axis=1)
   log_total = tf.reduce_logsumexp(
@@ -37,7 +37,7 @@ def contrastive_loss(anchors: tf.Tensor, positives: tf.Tensor, positive_mask: tf
   log_share = positive_mask * (near - log_total)
   count = tf.reduce_sum(positive_mask, axis=1)
   anchor_loss = -tf.math.divide_no_nan(tf.reduce_sum(log_share, axis=1), count)
-  weight = tf.cast(count > 0, anchors.dtype)
+  weight = tf.cast(count > 0, near.dtype)
   if anchor_weight is not None:
     weight *= anchor_weight
   return tf.math.divide_no_nan(tf.reduce_sum(weight * anchor_loss), tf.reduce_sum(weight))
@@ -119,8 +119,8 @@ class Contrastive(Distiller):
       if self._user_weight is not None and kind == 'user':
         weight = tf.gather(self._user_weight, nodes)
       total += contrastive_loss(
-          anchors, tf.gather(rows, positives), positive_mask, tf.gather(rows, negatives),
-          negative_mask, self.options.temperature, weight)
+          pair_scores(anchors, rows, positives), positive_mask,
+          pair_scores(anchors, rows, negatives), negative_mask, self.options.temperature, weight)
     return total
 
 

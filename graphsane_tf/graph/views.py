@@ -114,6 +114,9 @@ def draw_neighbours(relation: Relation, nodes: tf.Tensor, fanout: int, seed: tf.
 class View(abc.ABC):
   """Means over neighbourhoods, differentiable in the rows."""
 
+  # Whether rows that other nodes need are computed for all nodes at once.
+  whole = False
+
   def __init__(self, graph: Graph):
     self.relations = graph.relations
 
@@ -131,6 +134,19 @@ class View(abc.ABC):
       [n, d] means.
     """
 
+  def share(self, rows: Rows) -> Rows:
+    """The same rows; a whole view computes them once, for all nodes, and takes what is asked for."""
+    if not self.whole:
+      return rows
+    known = []
+
+    def shared(nodes):
+      if not known:
+        known.append(rows(None))
+      return take(known[0], nodes)
+
+    return shared
+
   def degree(self, relation: str, nodes: Optional[tf.Tensor]) -> tf.Tensor:
     """[n] float32, true number of neighbours of each node."""
     return take(self.relations[relation].degree, nodes)
@@ -144,14 +160,14 @@ def take(table, nodes: Optional[tf.Tensor]) -> tf.Tensor:
 class WholeView(View):
   """Every neighbour of every node: two sparse products a mean, one forward and one back."""
 
+  whole = True
+
   def __init__(self, graph: Graph, forward: Dict[str, tf.Tensor], backward: Dict[str, tf.Tensor]):
     super().__init__(graph)
     self._forward = forward
     self._backward = backward
 
   def mean(self, relation: str, nodes: Optional[tf.Tensor], rows: Rows, fanout: int) -> tf.Tensor:
-    if nodes is not None:
-      raise ValueError('a whole view computes all nodes: pass nodes=None.')
     forward, backward = self._forward[relation], self._backward[relation]
     scale = self.relations[relation].inverse_degree
 
@@ -164,7 +180,7 @@ class WholeView(View):
         return tf.raw_ops.SparseMatrixMatMul(a=backward, b=scale * upstream)
       return result, gradient
 
-    return product(rows(None))
+    return take(product(rows(None)), nodes)
 
 
 class SampledView(View):

@@ -18,9 +18,7 @@ class Batch:
     negatives: [B, N] int32, uniform ones first.
     distinct_users: [n] int32 the users, each once.
     distinct_items: [m] int32 the positives, each once.
-    user_places: [n] rows of `distinct_users` in the encoding.
-    item_places: [m] rows of `distinct_items` in the encoding.
-    encoding: the student's layers; in whole-graph propagation, of all nodes.
+    encoding: the student's layers; its first rows are the distinct users, and the distinct items.
     backbone: the student.
     seeds: for further random draws.
   """
@@ -29,8 +27,6 @@ class Batch:
   negatives: tf.Tensor
   distinct_users: tf.Tensor
   distinct_items: tf.Tensor
-  user_places: tf.Tensor
-  item_places: tf.Tensor
   encoding: Encoding
   backbone: Backbone
   seeds: Seeds
@@ -42,18 +38,17 @@ class Batch:
 
   def user_rows(self, layer: int) -> tf.Tensor:
     """[n, d_l] a layer of the distinct users."""
-    return tf.gather(self.encoding.user[layer], self.user_places)
+    return self.encoding.user[layer][:tf.size(self.distinct_users)]
 
   def item_rows(self, layer: int) -> tf.Tensor:
     """[m, d_l] a layer of the distinct positive items."""
-    return tf.gather(self.encoding.item[layer], self.item_places)
+    return self.encoding.item[layer][:tf.size(self.distinct_items)]
 
   def old(self, kind: str, layer: int, teacher) -> Tuple[tf.Tensor, tf.Tensor]:
     """Distinct nodes of a kind ('user' or 'item') that the teacher knows: numbers and a layer."""
     if kind == 'user':
-      nodes, places, known = self.distinct_users, self.user_places, teacher.num_users
+      nodes, known = self.distinct_users, teacher.num_users
     else:
-      nodes, places, known = self.distinct_items, self.item_places, teacher.num_items
-    keep = nodes < known
-    table = getattr(self.encoding, kind)[layer]
-    return nodes[keep], tf.gather(table, places[keep])
+      nodes, known = self.distinct_items, teacher.num_items
+    places = tf.squeeze(tf.where(nodes < known), axis=1)
+    return tf.gather(nodes, places), tf.gather(getattr(self.encoding, kind)[layer], places)

@@ -1,38 +1,28 @@
-"""Scores of (user, item) pairs, with a gradient that does not materialise the pairs' rows."""
+"""Scores of (row, column) pairs whose memory and gradients do not grow with pairs times size."""
 import tensorflow as tf
 
+# Columns that are gathered one by one; beyond it all at once, to keep the graph small.
+_MAX_COLUMNS = 64
 
-def _scatter_products(gradient, columns, rows, num_rows):
-  """sum over pairs of gradient * rows, by column: G^T R, as a product with a sparse matrix.
 
-  Args:
-    gradient: [B, N] weights.
-    columns: [B, N] int32 target row of each weight.
-    rows: [B, D].
-    num_rows: number of target rows.
+def _sparse_product(rows, columns, weight, shape, dense):
+  """The product with the sparse matrix of these entries, which come sorted by row.
 
-  Returns:
-    [num_rows, D].
+  Two entries in one place are added up.
   """
-  batch, width = tf.unstack(tf.shape(columns))
-  flat = tf.reshape(columns, [-1])
-  order = tf.argsort(flat, stable=True)
-  source = tf.cast(order // width, tf.int64)
-  indices = tf.stack([tf.cast(tf.gather(flat, order), tf.int64), source], axis=1)
-  # A pair may name the same item twice: the matrix then holds two entries in one place, which the
-  # product adds up.
-  sparse = tf.raw_ops.SparseTensorToCSRSparseMatrix(
-      indices=indices, values=tf.gather(tf.reshape(gradient, [-1]), order),
-      dense_shape=tf.cast(tf.stack([num_rows, batch]), tf.int64))
-  return tf.raw_ops.SparseMatrixMatMul(a=sparse, b=rows)
+  matrix = tf.raw_ops.SparseTensorToCSRSparseMatrix(
+      indices=tf.stack([tf.cast(rows, tf.int64), tf.cast(columns, tf.int64)], axis=1),
+      values=weight, dense_shape=tf.cast(tf.stack(shape), tf.int64))
+  return tf.raw_ops.SparseMatrixMatMul(a=matrix, b=dense)
 
 
 @tf.custom_gradient
 def pair_scores(user_rows: tf.Tensor, item_table: tf.Tensor, items: tf.Tensor):
   """Dot products of users with items.
 
-  The plain gradient of a gather writes one row of size D for each of the B x N pairs and adds them up;
-  this one is a sparse product.
+  Plain code gathers a row of size D for each of the B x N pairs, and its gradient writes as many and
+  adds them up. This one gathers a column of pairs at a time, which stays in the cache, and both
+  gradients are sparse products.
 
   Args:
     user_rows: [B, D] representations of the pairs' users.
@@ -42,12 +32,42 @@ def pair_scores(user_rows: tf.Tensor, item_table: tf.Tensor, items: tf.Tensor):
   Returns:
     [B, N] scores.
   """
-  gathered = tf.gather(item_table, items)
-  scores = tf.linalg.matvec(gathered, user_rows)
+  width = items.shape[1]
+  if width is not None and width <= _MAX_COLUMNS:
+    columns = [tf.reduce_sum(tf.gather(item_table, items[:, place]) * user_rows, axis=1)
+               for place in range(width)]
+    scores = tf.stack(columns, axis=1)
+  else:
+    scores = tf.linalg.matvec(tf.gather(item_table, items), user_rows)
 
   def gradient(upstream):
-    user_gradient = tf.squeeze(tf.matmul(upstream[:, None, :], gathered), axis=1)
-    item_gradient = _scatter_products(upstream, items, user_rows, tf.shape(item_table)[0])
+    batch, number = tf.shape(user_rows)[0], tf.shape(item_table)[0]
+    weight, column = tf.reshape(upstream, [-1]), tf.reshape(items, [-1])
+    row = tf.repeat(tf.range(batch), tf.shape(items)[1])
+    order = tf.argsort(column, stable=True)
+    item_gradient = _sparse_product(
+        tf.gather(column, order), tf.gather(row, order), tf.gather(weight, order),
+        [number, batch], user_rows)
+    user_gradient = _sparse_product(row, column, weight, [batch, number], item_table)
     return user_gradient, item_gradient, None
 
   return scores, gradient
+
+
+@tf.custom_gradient
+def gathered_l2_loss(table: tf.Tensor, places: tf.Tensor):
+  """Half the sum of the squares of the rows at `places`.
+
+  Neither the rows nor their gradients are gathered: a row counts as often as it occurs.
+
+  Args:
+    table: [n, D] rows.
+    places: integers of any shape.
+  """
+  flat = tf.reshape(places, [-1])
+  count = tf.math.unsorted_segment_sum(tf.ones_like(flat, tf.float32), flat, tf.shape(table)[0])
+
+  def gradient(upstream):
+    return (upstream * count)[:, None] * table, None
+
+  return tf.nn.l2_loss(tf.sqrt(count)[:, None] * table), gradient

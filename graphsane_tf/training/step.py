@@ -11,7 +11,7 @@ from graphsane_tf.negatives.base import NegativeSampler
 from graphsane_tf.negatives.uniform import Complement
 from graphsane_tf.random import Seeds
 from graphsane_tf.training.batch import Batch
-from graphsane_tf.training.scores import pair_scores
+from graphsane_tf.training.scores import gathered_l2_loss, pair_scores
 
 # Room for the losses of a step while they are added up; more is an error at the first trace.
 _MAX_LOSSES = 24
@@ -54,42 +54,33 @@ class TrainStep:
     self.num_traces = 0
 
   def _encode(self, view, users, positives, negatives, seeds):
-    """Encodes what the losses need.
+    """Encodes each distinct node that the losses need, once.
 
     Returns:
       A `Batch`, places [B] of the users and [B, 1 + N] of the items in its encoding, and the partners'
       (places [B], present [B]) for users and items, or None.
     """
     partners = self._backbone.partners(view, users, positives, seeds)
-    items = tf.concat([positives[:, None], negatives], axis=1)
-    distinct_users, user_index = tf.unique(users)
+    distinct_users, _ = tf.unique(users)
     distinct_items, _ = tf.unique(positives)
-    if self._whole:
-      encoding = self._backbone.encode(view, None, None, seeds, training=True)
-      places = (users, items)
-      distinct_places = (distinct_users, distinct_items)
-    else:
-      # Positives come first, so the distinct positives are the first distinct items.
-      asked = [positives, tf.reshape(negatives, [-1])]
-      asked_users = [users]
-      if partners is not None:
-        asked_users.append(partners[0][0])
-        asked.append(partners[1][0])
-      all_users, user_places = tf.unique(tf.concat(asked_users, axis=0))
-      all_items, item_places = tf.unique(tf.concat(asked, axis=0))
-      encoding = self._backbone.encode(view, all_users, all_items, seeds, training=True)
-      batch = tf.size(users)
-      count = tf.size(negatives)
-      places = (user_places[:batch],
-                tf.concat([item_places[:batch, None], tf.reshape(
-                    item_places[batch:batch + count], tf.shape(negatives))], axis=1))
-      distinct_places = (tf.range(tf.size(distinct_users)), tf.range(tf.size(distinct_items)))
-      if partners is not None:
-        partners = ((user_places[batch:], partners[0][1]),
-                    (item_places[batch + count:], partners[1][1]))
-    batch = Batch(users, positives, negatives, distinct_users, distinct_items, *distinct_places,
-                  encoding, self._backbone, seeds)
-    return batch, places[0], places[1], partners
+    # The pairs' own nodes come first, so their distinct ones are the first distinct nodes.
+    asked_users, asked_items = [users], [positives, tf.reshape(negatives, [-1])]
+    if partners is not None:
+      asked_users.append(partners[0][0])
+      asked_items.append(partners[1][0])
+    all_users, user_places = tf.unique(tf.concat(asked_users, axis=0))
+    all_items, item_places = tf.unique(tf.concat(asked_items, axis=0))
+    encoding = self._backbone.encode(view, all_users, all_items, seeds, training=True)
+    size, count = tf.size(users), tf.size(negatives)
+    negative_places = tf.reshape(
+        item_places[size:size + count], [-1, negatives.shape[1]])
+    if partners is not None:
+      partners = ((user_places[size:], partners[0][1]),
+                  (item_places[size + count:], partners[1][1]))
+    batch = Batch(users, positives, negatives, distinct_users, distinct_items, encoding,
+                  self._backbone, seeds)
+    return (batch, user_places[:size],
+            tf.concat([item_places[:size, None], negative_places], axis=1), partners)
 
   def losses(self, view: views.View, users: tf.Tensor, positives: tf.Tensor,
              seeds: Seeds) -> Dict[str, tf.Tensor]:
@@ -112,15 +103,13 @@ class TrainStep:
       pair_loss = self._sampler.loss(positive, negative[:, number:], draw)
       losses[self._sampler.loss_name] = tf.reduce_sum(pair_loss) / batch.size
     if self._config.model.l2:
-      norm = tf.reduce_sum(tf.square(user_rows)) + tf.reduce_sum(
-          tf.gather(tf.reduce_sum(tf.square(final_item), axis=1), item_places))
-      losses['l2'] = self._config.model.l2 * .5 * norm / batch.size
+      norm = tf.nn.l2_loss(user_rows) + gathered_l2_loss(final_item, item_places)
+      losses['l2'] = self._config.model.l2 * norm / batch.size
     if partners is not None:
       def rows(layers, places, partner):
-        return PartnerRows(
-            embedding=tuple(tf.gather(layers[0], p) for p in (places, partner[0])),
-            final=tuple(tf.gather(layers[-1], p) for p in (places, partner[0])),
-            present=partner[1])
+        both = tf.concat([places, partner[0]], axis=0)
+        embedding, final = (tf.split(tf.gather(layers[place], both), 2) for place in (0, -1))
+        return PartnerRows(embedding, final, partner[1])
       terms = self._backbone.regularisers(
           rows(batch.encoding.user, user_places, partners[0]),
           rows(batch.encoding.item, item_places[:, 0], partners[1]))

@@ -77,10 +77,11 @@ class Case:
     """All pairs of the block with two negatives each; some of either are new nodes."""
     users, items = (tf.constant(part, tf.int32) for part in np.array(NEW).T)
     negatives = tf.constant([[1, 5], [2, 4], [0, 2], [0, 1], [3, 4], [3, 5]], tf.int32)
-    encoding: Encoding = self.student.encode(
-        self.graph.whole(), None, None, Seeds(tf.constant([0, 0])), training=False)
     distinct = tf.unique(users)[0], tf.unique(items)[0]
-    return Batch(users, items, negatives, *distinct, *distinct, encoding, self.student,
+    asked = tf.unique(tf.concat([items, tf.reshape(negatives, [-1])], axis=0))[0]
+    encoding: Encoding = self.student.encode(
+        self.graph.whole(), distinct[0], asked, Seeds(tf.constant([0, 0])), training=False)
+    return Batch(users, items, negatives, *distinct, encoding, self.student,
                  Seeds(tf.constant([1, 2])))
 
   def losses(self, kind):
