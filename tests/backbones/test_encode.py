@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from graphsane_tf import backbones
+from graphsane_tf.backbones.base import dropout
 from graphsane_tf.config import default_config
 from graphsane_tf.graph import csr, views
 from graphsane_tf.random import Seeds
