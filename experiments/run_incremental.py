@@ -12,6 +12,9 @@ from graphsane_tf.errors import UserError
 
 _WORKDIR = flags.DEFINE_string('workdir', None, 'Folder of the run (default: below runs/).')
 _OVERWRITE = flags.DEFINE_bool('overwrite', False, 'Start anew if the folder holds a run.')
+_PROFILE = flags.DEFINE_bool(
+    'profile', False, "Write a TensorBoard profile of a few steps of each block to the run's "
+    'tensorboard folder.')
 _BLOCK = flags.DEFINE_string('block', 'all', 'all, or the number of one block to train.')
 
 
@@ -26,7 +29,7 @@ def main():
   incremental.run(
       config, interactions, _WORKDIR.value, choices=workdir.data_choices(data),
       blocks=None if _BLOCK.value == 'all' else [int(_BLOCK.value)], overwrite=_OVERWRITE.value,
-      log=lambda line: print(line, flush=True))
+      profile=_PROFILE.value, log=lambda line: print(line, flush=True))
 
 
 if __name__ == '__main__':

@@ -105,7 +105,7 @@ def define_method_flags() -> None:
   for name, module in registries.items():
     flags.DEFINE_enum(name, None, list(module.REGISTRY), f'(default: {plain[name]})')
   flags.DEFINE_enum('sane_variant', None, list(config.SANE_VARIANTS),
-                    f'Rank band of the reservoir (default: {plain.sane_variant}).')
+                    f'Kind of SANE (default: {plain.sane_variant}).')
   flags.DEFINE_bool('sane', False, 'Short for --sampler=sane.')
   flags.DEFINE_bool('full_retrain', None, 'Train each block from fresh weights on all rows so far.')
   for name, field in _SHARES.items():

@@ -3,12 +3,17 @@ from ml_collections import config_dict
 
 from graphsane_tf.errors import UserError
 
-# Rank bands of `--sane_variant`: the first rank of the reservoir.
+_PRINTED = {'band': 'fixed', 'shift': 'printed', 'candidates': 1, 'exclude_history': False,
+            'strength': 1., 'temperature': 1.}
+# What `--sane_variant` sets of `config.sane`; a field that is given keeps its value.
 SANE_VARIANTS = {
     # The printed recipe: the top |Q| unobserved items.
-    'paper': config_dict.ConfigDict({'start_rank': 1}),
+    'paper': {**_PRINTED, 'start_rank': 1},
     # What the released code does: ranks 201 to 300.
-    'band': config_dict.ConfigDict({'start_rank': 201}),
+    'band': {**_PRINTED, 'start_rank': 201},
+    # The band, the shift and the draw follow the evidence of each block.
+    'adaptive': {'start_rank': 201, 'band': 'learned', 'shift': 'evidence', 'candidates': 2,
+                 'exclude_history': True, 'strength': 1., 'temperature': .1},
 }
 
 
@@ -30,7 +35,7 @@ def default_config() -> config_dict.ConfigDict:
   c.sampler = 'uniform'
   # Item clusters of SANE: a name in graphsane_tf.clustering.
   c.clusters = 'structural'
-  # Rank band of SANE's reservoir: a name in SANE_VARIANTS.
+  # Kind of SANE: a name in SANE_VARIANTS.
   c.sane_variant = 'band'
   # Another run's folder whose base block is taken over, or '' to train one.
   c.base_from = ''
@@ -85,8 +90,13 @@ def default_config() -> config_dict.ConfigDict:
   c.sane = config_dict.ConfigDict()
   # Size of a user's reservoir |Q|.
   c.sane.size = 100
-  # First rank of the reservoir; unset: by sane_variant.
+  # The fields without a value here are set by sane_variant.
+  # Where the reservoir begins: at start_rank ('fixed'), or where the block's own items show that the
+  # risk has fallen to max_risk ('learned'; start_rank if they show nothing).
+  c.sane.band = config_dict.placeholder(str)
   c.sane.start_rank = config_dict.placeholder(int)
+  # Largest share of users who take a given item at the learned first rank within a block.
+  c.sane.max_risk = 0.01
   # In a small catalogue the band starts no later than this share of it.
   c.sane.max_start_share = 0.04
   # How the band is found: 'top_k' (tf.math.top_k, on a GPU where there is one) or 'partition' (on the
@@ -94,16 +104,20 @@ def default_config() -> config_dict.ConfigDict:
   c.sane.selection = 'top_k'
   # Epochs between two rebuilds (f).
   c.sane.refresh_epochs = 2
+  # Interest shift: the 'printed' difference of two blocks, or by 'evidence' (see negatives/sane.py).
+  c.sane.shift = config_dict.placeholder(str)
   # Strength of the prior (lambda).
-  c.sane.strength = 1.0
+  c.sane.strength = config_dict.placeholder(float)
   # Temperature of the softmax over shifts; 1 is the paper's.
-  c.sane.temperature = 1.0
+  c.sane.temperature = config_dict.placeholder(float)
   # -1: more negatives from categories that lose interest (the paper); +1 reversed, 0 flat prior.
   c.sane.prior_sign = -1
   # Draw from the whole reservoir with equal probability, without theta (a control).
   c.sane.uniform_theta = False
   # Keep items of earlier blocks out of the reservoir, too.
-  c.sane.exclude_history = False
+  c.sane.exclude_history = config_dict.placeholder(bool)
+  # Items drawn for each slot, of which the step keeps the one that is hardest by then.
+  c.sane.candidates = config_dict.placeholder(int)
   # Count an item in every cluster by its membership c_ik instead of in its argmax only.
   c.sane.soft_membership = False
 
@@ -262,8 +276,12 @@ def resolved(config: config_dict.ConfigDict) -> config_dict.FrozenConfigDict:
   if c.full_retrain and (c.kd != 'none' or c.replay != 'none'):
     raise UserError('--full_retrain trains on everything from fresh weights and takes no distiller '
                     'or replay: leave out --kd and --replay.')
-  if c.sane.start_rank is None:
-    c.sane.start_rank = SANE_VARIANTS[c.sane_variant].start_rank
+  for name, value in SANE_VARIANTS[c.sane_variant].items():
+    if c.sane[name] is None:
+      c.sane[name] = value
+  for name, values in (('band', ('fixed', 'learned')), ('shift', ('printed', 'evidence'))):
+    if c.sane[name] not in values:
+      raise UserError(f'config.sane.{name} is {c.sane[name]!r}; it must be {" or ".join(values)}.')
   c.train.base_min_epochs = min(c.train.base_min_epochs, c.train.base_epochs)
   c.train.min_epochs = min(c.train.min_epochs, c.train.epochs)
   return config_dict.FrozenConfigDict(c)

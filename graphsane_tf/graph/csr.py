@@ -47,6 +47,17 @@ class Csr:
     position = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], degree)
     return Csr(indptr, self.indices[position], self.num_columns)
 
+  def cut(self, num_rows: int, num_columns: int) -> 'Csr':
+    """The first rows, with their neighbours below `num_columns`."""
+    rows = self.rows()
+    keep = (rows < num_rows) & (self.indices < num_columns)
+    return from_pairs(rows[keep], self.indices[keep], num_rows, num_columns)
+
+  def contains(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """[n] bool, whether each (row, column) is an edge."""
+    edges = self.rows().astype(np.int64) * self.num_columns + self.indices
+    return np.isin(np.asarray(rows, np.int64) * self.num_columns + columns, edges)
+
   def resized(self, num_rows: int, num_columns: int) -> 'Csr':
     """The same edges in a table with at least as many rows and columns."""
     extra = np.full(num_rows - self.num_rows, self.indptr[-1], np.int64)

@@ -1,7 +1,7 @@
 """What a negative sampler is."""
 import abc
 import dataclasses
-from typing import Dict, Optional
+from typing import Any, Dict, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -52,6 +52,8 @@ class NegativeSampler(tf.Module, abc.ABC):
   refresh_epochs = 0
   # Whether `draw` gives candidates and `choose` the negatives among them.
   chooses = False
+  # Whether `study` is to be called.
+  studies = False
 
   def __init__(self, config, context, seed):
     """Prepares for a block.
@@ -74,6 +76,18 @@ class NegativeSampler(tf.Module, abc.ABC):
     Args:
       state: that sampler's variables by attribute name; {} after the base block.
     """
+
+  def study(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor) -> None:
+    """Looks at the model of the block before, as it was when that block ended, if `studies`.
+
+    Args:
+      user_vectors: [num_old_users, D] its final representations.
+      item_vectors: [num_old_items, D] likewise.
+    """
+
+  def report(self) -> Dict[str, Any]:
+    """What the sampler has found out about the block, for results.json."""
+    return {}
 
   @classmethod
   def check(cls, config, interactions) -> None:

@@ -6,23 +6,39 @@ from graphsane_tf.negatives.base import Choice, Draw, NegativeSampler
 from graphsane_tf.negatives.uniform import Complement
 
 
-def hardest_probabilities(scores: np.ndarray, free: np.ndarray, candidates: int) -> np.ndarray:
-  """Distribution of the best scored of `candidates` uniform draws with replacement.
+def hardest_probabilities(scores: np.ndarray, drawn: np.ndarray, candidates: int) -> np.ndarray:
+  """Distribution of the best scored of `candidates` draws with replacement.
 
   Args:
     scores: [num_items].
-    free: [num_items] bool, items that can be drawn.
+    drawn: [num_items] probabilities of one draw.
     candidates: M.
 
   Returns:
-    [num_items]: ((F - r + 1)^M - (F - r)^M) / F^M for the item at rank r of the F free ones.
+    [num_items]: G(r)^M - G(r + 1)^M for the item at rank r, with G(r) the probability of all ranks
+    from r on.
   """
-  places = np.flatnonzero(free)
-  order = places[np.argsort(scores[places])]
-  below = np.arange(len(order) + 1) / max(len(order), 1)
+  if candidates == 1:
+    return drawn
+  order = np.argsort(scores)
+  below = np.concatenate([[0.], np.cumsum(drawn[order])])
   result = np.zeros(len(scores))
   result[order] = np.diff(below ** candidates)
   return result
+
+
+def hardest_choice(candidate: tf.Tensor, draw: Draw, num_slots: int) -> Choice:
+  """Gives each slot the best scored of its own candidates.
+
+  Args:
+    candidate: [B, num_slots * M] scores.
+    draw: the candidates, those of the first slot first.
+    num_slots: number of slots.
+  """
+  each = candidate.shape[1] // num_slots
+  scores = tf.reshape(candidate, [-1, num_slots, each])
+  columns = tf.range(num_slots) * each + tf.argmax(scores, axis=2, output_type=tf.int32)
+  return Choice(columns, tf.gather(draw.weight, columns, batch_dims=1))
 
 
 class DNS(NegativeSampler):
@@ -49,10 +65,7 @@ class DNS(NegativeSampler):
     return Draw(*self._uniform.draw(users, self.num_slots * self._candidates, seeds.next()))
 
   def choose(self, positive, candidate, draw, seeds):
-    scores = tf.reshape(candidate, [-1, self.num_slots, self._candidates])
-    first = tf.range(self.num_slots) * self._candidates
-    columns = first + tf.argmax(scores, axis=2, output_type=tf.int32)
-    return Choice(columns, tf.gather(draw.weight, columns, batch_dims=1))
+    return hardest_choice(candidate, draw, self.num_slots)
 
   def probabilities(self, user, positive, scores):
-    return hardest_probabilities(scores, self._uniform.probabilities(user) > 0, self._candidates)
+    return hardest_probabilities(scores, self._uniform.probabilities(user), self._candidates)

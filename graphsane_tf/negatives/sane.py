@@ -5,9 +5,11 @@ import numpy as np
 import tensorflow as tf
 
 from graphsane_tf import clustering
+from graphsane_tf.negatives import evidence
 from graphsane_tf.negatives.base import Draw, NegativeSampler
+from graphsane_tf.negatives.dns import hardest_choice, hardest_probabilities
 from graphsane_tf.negatives.ranked import ItemTable, SlotEdges, ranked_items, start_rank
-from graphsane_tf.random import Seeds
+from graphsane_tf.random import Seeds, host_generator
 
 
 def shares(histogram: tf.Tensor) -> tf.Tensor:
@@ -64,6 +66,15 @@ class Sane(NegativeSampler):
   With `soft_membership` an item counts in every cluster by its membership c_jk: in the histograms,
   in the counts of the reservoir, and as theta_j = sum_k c_jk theta_k in equation 10. With one-hot
   memberships that is the paper's rule.
+
+  Three parts can be replaced (`--sane_variant=adaptive` replaces them all):
+    band = 'learned': the first rank is where the take rate of the block's own items, ranked by the
+      model before it, has fallen to `max_risk`.
+    shift = 'evidence': the shift of a user is a posterior mean, and only a shift that is likelier than
+      none counts. alpha_k = lambda c_k tilt_k, with tilt_k proportional to exp(-shift_k / T) and mean 1
+      over the reservoir, and an item's probability is its category's theta over the category's c:
+      without a shift all items of the reservoir are equally likely.
+    candidates > 1: a slot draws that many items and the step keeps the one that is hardest by then.
   """
 
   loss_name = 'sane'
@@ -78,12 +89,20 @@ class Sane(NegativeSampler):
     users = users[users < context.num_old_users]
     self.users = tf.constant(users, tf.int32)
     self._current = SlotEdges(context.block.select(users))
-    self._previous = SlotEdges(context.previous.select(users))
+    self._by_evidence = options.shift == 'evidence'
+    before = context.before if self._by_evidence else context.previous
+    self._previous = SlotEdges(before.select(users))
+    if self._by_evidence:
+      self._taken_before = np.bincount(before.indices, minlength=context.num_items)
+    self.chooses = options.candidates > 1
     excluded = context.history if options.exclude_history else context.positives
     self._excluded = excluded.select(users)
-    self.first_rank = start_rank(options, context.num_items)
-    last = min(self.first_rank - 1 + options.size, context.num_items)
-    self.size = max(last - self.first_rank + 1, 1)
+    first = start_rank(options, context.num_items)
+    self.studies = options.band == 'learned'
+    self.size = max(min(options.size, context.num_items - (0 if self.studies else first - 1)), 1)
+    self._first = tf.Variable(first, trainable=False, name='first_rank')
+    self.concentration = tf.Variable(0., trainable=False, name='concentration')
+    self.risk = None
     self.table = ItemTable(users, self.size, context.positives)
     self.cumulative = tf.Variable(tf.zeros(self.table.items.shape), trainable=False,
                                   name='reservoir_cumulative')
@@ -103,6 +122,37 @@ class Sane(NegativeSampler):
     """[num_slots, size] int32 the reservoirs."""
     return self.table.items
 
+  @property
+  def first_rank(self) -> int:
+    """First rank of the reservoirs, from 1."""
+    return int(self._first)
+
+  def study(self, user_vectors, item_vectors):
+    """Learns the band from the old model's ranks of the block's items among the unobserved ones."""
+    context = self.context
+    number, depth = len(user_vectors), len(item_vectors)
+    block, before = context.block.rows(), context.before
+    users, items = block, context.block.indices
+    known = (users < number) & (items < depth) & ~before.contains(users, items)
+    if not known.any():
+      return
+    users, items, count = evidence.sampled_pairs(
+        host_generator(*self.seed, name='risk'), users[known], items[known])
+    ranks = evidence.pair_ranks(user_vectors, item_vectors, users, items, before.cut(number, depth))
+    self.risk = evidence.risk_curve(ranks, count, depth)
+    first = self.risk.first_rank(self.config.sane.max_risk)
+    self._first.assign(max(1, min(first, context.num_items - self.size + 1)))
+
+  def report(self):
+    found = {'first_rank': self.first_rank, 'size': self.size}
+    if self._by_evidence:
+      found['concentration'] = float(self.concentration)
+    if self.risk is not None:
+      found['risk'] = {
+          'first_rank': self.risk.first.tolist(), 'rate': self.risk.rate.tolist(),
+          'passed': self.risk.passed.tolist(), 'uniform': self.risk.uniform}
+    return found
+
   def refresh(self, user_vectors, item_vectors, epoch):
     """Algorithm 1: clusters, then reservoir and probabilities of every slot."""
     if self.membership is None:
@@ -115,6 +165,8 @@ class Sane(NegativeSampler):
                             self.first_rank - 1, self.first_rank - 1 + self.size,
                             self.config.sane.selection)
     self.table.assign(items)
+    if self._by_evidence and epoch == 0:
+      self._fit_concentration()
     width = self.size * (self.clusters.num_clusters if self.membership is not None else 8)
     for start, stop in self.table.chunks(width):
       explained = self.explain(self.items[start:stop], self.valid(start, stop), start, stop)
@@ -133,14 +185,40 @@ class Sane(NegativeSampler):
     return _count(rows, tf.gather(self.category, items), tf.ones_like(rows, tf.float32),
                   stop - start, number)
 
+  def _all_counts(self, rows: slice) -> np.ndarray:
+    """[num_users, K] interactions of every user in each category, in some rows of the history."""
+    users, items = self.context.rows(rows)
+    return _count(tf.constant(users), tf.gather(self.category, items), tf.ones([len(users)]),
+                  self.context.num_users, self.clusters.num_clusters).numpy()
+
+  def _fit_concentration(self):
+    """How closely users keep to their long-run shares, from the rows just before the block."""
+    stop = self.context.num_history_rows
+    cut = max(stop - len(self.context.block.indices), stop // 2)
+    recent, earlier = self._all_counts(slice(cut, stop)), self._all_counts(slice(0, cut))
+    both = np.flatnonzero((recent.sum(axis=1) > 0) & (earlier.sum(axis=1) > 0))
+    both = host_generator(*self.seed, name='concentration').permutation(both)[:evidence.MAX_USERS]
+    shares_before = evidence.smoothed_shares(earlier[both], earlier.sum(axis=0))
+    self.concentration.assign(evidence.fit_concentration(recent[both], shares_before))
+
+  def _tilted(self, current, previous, counts):
+    """shift and alpha of the users with evidence of a shift; the others' alpha is lambda c."""
+    options = self.config.sane
+    current, previous = current.numpy(), previous.numpy()
+    total = np.bincount(self.category.numpy(), self._taken_before, current.shape[1])
+    long_run = evidence.smoothed_shares(previous, total)
+    shift, real = evidence.evidence_shift(current, long_run, float(self.concentration))
+    real &= (current.sum(axis=1) > 0) & (previous.sum(axis=1) > 0)
+    shift = tf.constant(np.where(real[:, None], shift, 0.), tf.float32)
+    tilt = tf.exp(options.prior_sign * shift / options.temperature)
+    return shift, options.strength * self.size * shares(counts * tilt)
+
   def explain(self, items, valid, start, stop) -> Dict[str, tf.Tensor]:
     """Every quantity of section 5.2 for slots start to stop - 1, given their reservoirs [n, Q]."""
     options = self.config.sane
     number = self.clusters.num_clusters
     current = self._histogram(self._current, start, stop)
     previous = self._histogram(self._previous, start, stop)
-    shift = interest_shift(current, previous)
-    alpha = prior(shift, options.strength, self.size, options.temperature, options.prior_sign)
     category = tf.gather(self.category, items)
     if self.membership is None:
       rows = tf.repeat(tf.range(stop - start), self.size)
@@ -149,13 +227,21 @@ class Sane(NegativeSampler):
     else:
       membership = tf.gather(self.membership, items)
       counts = tf.einsum('nq,nqk->nk', valid, membership)
+    if self._by_evidence:
+      shift, alpha = self._tilted(current, previous, counts)
+    else:
+      shift = interest_shift(current, previous)
+      alpha = prior(shift, options.strength, self.size, options.temperature, options.prior_sign)
     theta = posterior_mean(alpha, counts)
     if options.uniform_theta:
       theta = tf.ones_like(theta) / number
+    each = theta
+    if self._by_evidence and not options.uniform_theta:
+      each = tf.math.divide_no_nan(theta, counts)
     if self.membership is None:
-      probability = item_probabilities(theta, category, valid)
+      probability = item_probabilities(each, category, valid)
     else:
-      weight = valid * tf.einsum('nqk,nk->nq', membership, theta)
+      weight = valid * tf.einsum('nqk,nk->nq', membership, each)
       probability = shares(weight)
     return {
         'current': current, 'previous': previous, 'shift': shift, 'alpha': alpha, 'counts': counts,
@@ -172,13 +258,18 @@ class Sane(NegativeSampler):
       # The first item whose running sum exceeds the point.
       return tf.reduce_sum(tf.cast(cumulative[:, None, :] <= point[:, :, None], tf.int32), axis=2)
 
-    return Draw(*self.table.draw(users, self.num_slots, seeds, place))
+    number = self.num_slots * self.config.sane.candidates
+    return Draw(*self.table.draw(users, number, seeds, place))
+
+  def choose(self, positive, candidate, draw, seeds):
+    return hardest_choice(candidate, draw, self.num_slots)
 
   def probabilities(self, user, positive, scores):
     def by_place(slot, count):
       cumulative = self.cumulative[slot, :count].numpy().astype(np.float64)
       return np.diff(cumulative, prepend=0.) / cumulative[-1]
-    return self.table.probabilities(user, by_place)
+    drawn = self.table.probabilities(user, by_place)
+    return hardest_probabilities(scores, drawn, self.config.sane.candidates)
 
   def losses(self, batch):
     return self.clusters.losses(batch)

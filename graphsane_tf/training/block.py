@@ -46,11 +46,17 @@ def new_model(config, context: BlockContext, learning_rate: float) -> Model:
   return Model(backbone, graph, optimizers.adam(learning_rate, backbone.trainable_variables))
 
 
+def fresh_state() -> Dict[str, Any]:
+  """The state of a block before its first epoch."""
+  return {'epoch': 0, 'best_epoch': 0, 'best_value': -1., 'wait': 0, 'stopped': False,
+          'train_seconds': 0., 'reservoir_seconds': 0., 'validation': {}, 'records': []}
+
+
 class BlockTrainer:
   """The epoch loop of one block, resumable after any epoch."""
 
   def __init__(self, config, context: BlockContext, previous: Optional[Model], store: BlockStore,
-               log: Callable[[str], None] = print):
+               log: Callable[[str], None] = print, profile: Optional[str] = None):
     """Builds the student from the model before it.
 
     Args:
@@ -60,9 +66,11 @@ class BlockTrainer:
         with the base block's learning rate and epochs. The base block has uniform negatives.
       store: where the block's checkpoints are.
       log: takes a line for the screen.
+      profile: folder for a TensorBoard profile of a few steps; None makes none.
     """
     self._config = config
-    self._context = context
+    self._profile = profile
+    self.context = context
     self._store = store
     self._log = log
     base = previous is None
@@ -84,6 +92,8 @@ class BlockTrainer:
         config, context, seed)
     if not base:
       self.sampler.inherit(store.before().sampler_state())
+    if previous is not None and self.sampler.studies:
+      self.sampler.study(*previous.backbone.representer(previous.graph)())
     self.distiller = distillation.REGISTRY['none' if base else config.kd](
         config, context, teacher, seed)
     self.model.optimizer._create_all_weights(  # pylint: disable=protected-access
@@ -91,7 +101,7 @@ class BlockTrainer:
     self.propagation = choose_propagation(config, self.model.graph)
     self.step = TrainStep(config, context, self.model.graph, backbone, self.sampler, self.distiller,
                           self.model.optimizer, self.propagation)
-    self._run = self.step.compile()
+    self.run_steps = self.step.compile()
     self.represent = backbone.representer(self.model.graph)
     self._checkpoint = self.model.checkpoint(sampler=self.sampler)
 
@@ -108,20 +118,28 @@ class BlockTrainer:
     """
     state = self._store.load()
     if state is None:
-      state = {'epoch': 0, 'best_epoch': 0, 'best_value': -1., 'wait': 0, 'stopped': False,
-               'train_seconds': 0., 'reservoir_seconds': 0., 'validation': {}, 'records': []}
+      state = fresh_state()
     elif not state['stopped']:
       self._store.restore(self._checkpoint, state['last'])
     vectors = None
     while not state['stopped']:
-      vectors = self._epoch(state, vectors, validate)
+      vectors = self.epoch(state, vectors, validate)
       on_epoch(state['records'][-1])
     # Batch-independent: the best epoch's weights, with its optimiser state.
     self._store.restore(self.model.checkpoint(), state['best'])
     return state
 
-  def _epoch(self, state, vectors, validate):
-    """One epoch: refresh, steps, validation, checkpoint. Returns the final representations."""
+  def epoch(self, state, vectors, validate):
+    """One epoch: refresh, steps, validation, checkpoint.
+
+    Args:
+      state: changed in place; `fresh_state()` before the first epoch.
+      vectors: the final representations, if they are known.
+      validate: as in `train`.
+
+    Returns:
+      The final representations after the epoch.
+    """
     epoch = state['epoch']
     started = time.perf_counter()
     reservoir_seconds = 0.
@@ -147,22 +165,34 @@ class BlockTrainer:
     state['last'] = f'epoch-{epoch + 1}'
     if improved:
       state.update(best_epoch=epoch + 1, best_value=value, validation=metrics, best=state['last'])
-    speed = len(self._context.users) / max(steps_seconds, 1e-9)
+    speed = len(self.context.users) / max(steps_seconds, 1e-9)
     state['records'].append({
-        'block': self._context.index, 'epoch': epoch + 1, 'losses': losses, 'validation': metrics,
+        'block': self.context.index, 'epoch': epoch + 1, 'losses': losses, 'validation': metrics,
         'seconds': seconds, 'reservoir_seconds': reservoir_seconds, 'pairs_per_second': speed})
     self._store.save(self._checkpoint, state['last'])
     self._store.save_state(state)
     left = 0 if state['stopped'] else (self._max_epochs - epoch - 1) * seconds
     terms = '  '.join(f'{name} {value:.4f}' for name, value in losses.items())
-    self._log(f'block {self._context.index}  epoch {epoch + 1}/{self._max_epochs}  {terms}  '
+    self._log(f'block {self.context.index}  epoch {epoch + 1}/{self._max_epochs}  {terms}  '
               f'val recall@20 {value:.4f}{"*" if improved else " "}  {speed:,.0f} pairs/s  '
               f'{seconds:.1f} s' + (f', at most {left:.0f} s left' if left else ''))
     return vectors
 
+  def _stretch(self, order, seed, first: int, count: int) -> np.ndarray:
+    """Runs `count` steps; the first stretch after tracing is profiled, if that was asked for."""
+    profiled = self._profile and self.step.num_traces
+    if profiled:
+      tf.profiler.experimental.start(str(self._profile))
+    totals = self.run_steps(order, seed, tf.constant(first), tf.constant(count)).numpy()
+    if profiled:
+      tf.profiler.experimental.stop()
+      self._log(f'profile of {count} steps written: tensorboard --logdir={self._profile}')
+      self._profile = None
+    return totals
+
   def _steps(self, epoch: int) -> Dict[str, float]:
     """Runs all steps of an epoch; returns the mean of each loss."""
-    context, config = self._context, self._config
+    context, config = self.context, self._config
     counter = (config.seed, context.index, epoch)
     order = host_generator(*counter, name='order').permutation(len(context.users)).astype(np.int32)
     seed = tf.constant(host_seed(*counter, name='steps'))
@@ -174,7 +204,7 @@ class BlockTrainer:
       while first < total_steps:
         count = min(stretch, total_steps - first)
         started = time.perf_counter()
-        totals = totals + self._run(order, seed, tf.constant(first), tf.constant(count)).numpy()
+        totals = totals + self._stretch(order, seed, first, count)
         first += count
         # Long stretches save overhead, short ones keep the bar alive; results do not depend on it.
         if time.perf_counter() - started < 2.:

@@ -79,6 +79,15 @@ class BlockContext:
     return self._table(self._previous)
 
   @functools.cached_property
+  def before(self) -> csr.Csr:
+    """[num_users, num_items] all interactions before the block."""
+    return self._table(slice(0, self._train.start))
+
+  def rows(self, rows: slice):
+    """Users and items of some rows of the log, up to the block's last."""
+    return self._user[rows], self._item[rows]
+
+  @functools.cached_property
   def history(self) -> csr.Csr:
     """[num_users, num_items] all interactions up to and including the block."""
     return self._table(slice(0, self._train.stop))

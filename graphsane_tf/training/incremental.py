@@ -27,7 +27,7 @@ _BASE_FIELDS = ('backbone', 'blocks', 'model')
 
 
 def run(config, interactions: Interactions, workdir=None, *, choices: Optional[Dict[str, Any]] = None,
-        blocks: Optional[List[int]] = None, overwrite: bool = False,
+        blocks: Optional[List[int]] = None, overwrite: bool = False, profile: bool = False,
         log: Callable[[str], None] = print) -> Dict[str, Any]:
   """Trains, evaluates and exports the blocks of a log; resumes what was cut off.
 
@@ -39,12 +39,14 @@ def run(config, interactions: Interactions, workdir=None, *, choices: Optional[D
     blocks: numbers of the blocks to run, in order; None runs all. Each needs the one before it, here or
       already in the folder.
     overwrite: start anew if the folder holds a run.
+    profile: write a TensorBoard profile of a few steps of each block.
     log: takes a line for the screen.
 
   Returns:
     What `results.json` holds.
   """
-  return IncrementalRun(config, interactions, workdir, choices, overwrite, log).run(blocks)
+  return IncrementalRun(
+      config, interactions, workdir, choices, overwrite, log, profile).run(blocks)
 
 
 def _check_names(config) -> None:
@@ -80,7 +82,7 @@ class IncrementalRun:
 
   def __init__(self, config, interactions: Interactions, workdir=None,
                choices: Optional[Dict[str, Any]] = None, overwrite: bool = False,
-               log: Callable[[str], None] = print):
+               log: Callable[[str], None] = print, profile: bool = False):
     """Opens (or creates) the folder; see `run` for the arguments."""
     choices = choices or {'dataset': interactions.name}
     self.config = config_lib.resolved(config)
@@ -88,6 +90,7 @@ class IncrementalRun:
                               self.config.blocks.num_incremental)
     self.interactions = interactions
     self._log = log
+    self._profile = profile
     _check_names(self.config)
     negatives.REGISTRY[self.config.sampler].check(self.config, interactions)
     self._identity = json.loads(json.dumps({
@@ -158,7 +161,8 @@ class IncrementalRun:
     self._log(f'block {index}: {len(context.users):,} pairs, {block.num_users:,} users '
               f'({block.num_users - context.num_old_users:,} new), {block.num_items:,} items '
               f'({block.num_items - context.num_old_items:,} new)')
-    trainer = BlockTrainer(self.config, context, previous, store, self._log)
+    trainer = BlockTrainer(self.config, context, previous, store, self._log,
+                           self.workdir / 'tensorboard' if self._profile else None)
 
     def validate(user_vectors, item_vectors):
       found = self.evaluate(context, block.validation, user_vectors, item_vectors)
@@ -176,7 +180,7 @@ class IncrementalRun:
 
     state = trainer.train(validate, on_epoch)
     vectors = trainer.represent()
-    self._finish(context, block, store, state, vectors, trainer.propagation)
+    self._finish(context, block, store, state, vectors, trainer)
     return trainer.model
 
   def _replay(self, context: BlockContext) -> None:
@@ -189,7 +193,7 @@ class IncrementalRun:
     context.replay(rows)
 
   def _finish(self, context: BlockContext, block: Block, store: BlockStore, state, vectors,
-              propagation: str) -> None:
+              trainer: BlockTrainer) -> None:
     """Tests the block's model, exports it and marks the block as done."""
     index = block.index
     user_vectors, item_vectors = (np.asarray(v) for v in vectors)
@@ -208,7 +212,8 @@ class IncrementalRun:
         'train_seconds': round(state['train_seconds'], 3),
         'reservoir_seconds': round(state['reservoir_seconds'], 3),
         'validation': state['validation'], 'test': found.metrics,
-        'test_new_users': found.new_users, 'coverage': found.coverage, 'propagation': propagation,
+        'test_new_users': found.new_users, 'coverage': found.coverage, 'propagation': trainer.propagation,
+        'sampler': trainer.sampler.report(),
         'on_blocks': self._on_blocks(block, found.metrics, user_vectors, item_vectors)}
     store.save_state(state)
     self._write_records(self._records(self.stream.num_blocks))

@@ -24,6 +24,10 @@ class TrainStep:
   batch's pairs.
   """
 
+  # The benchmark has a step with plain ones.
+  pair_scores = staticmethod(pair_scores)
+  gathered_l2_loss = staticmethod(gathered_l2_loss)
+
   def __init__(self, config, context, graph: views.Graph, backbone: Backbone,
                sampler: NegativeSampler, distiller: Distiller, optimizer, propagation: str):
     """Joins the parts of a block.
@@ -95,7 +99,7 @@ class TrainStep:
     number = self._num_uniform
     if self._sampler.chooses:
       draw, item_places, batch = self._choose(draw, user_rows, item_places, batch)
-    scores = pair_scores(user_rows, final_item, item_places)
+    scores = self.pair_scores(user_rows, final_item, item_places)
     positive, negative = scores[:, 0], scores[:, 1:]
     losses = {'bpr': tf.reduce_sum(
         valid * tf.nn.softplus(negative[:, :number] - positive[:, None])) / batch.size}
@@ -103,7 +107,7 @@ class TrainStep:
       pair_loss = self._sampler.loss(positive, negative[:, number:], draw)
       losses[self._sampler.loss_name] = tf.reduce_sum(pair_loss) / batch.size
     if self._config.model.l2:
-      norm = tf.nn.l2_loss(user_rows) + gathered_l2_loss(final_item, item_places)
+      norm = tf.nn.l2_loss(user_rows) + self.gathered_l2_loss(final_item, item_places)
       losses['l2'] = self._config.model.l2 * norm / batch.size
     if partners is not None:
       def rows(layers, places, partner):
@@ -126,7 +130,7 @@ class TrainStep:
     """
     number = 1 + self._num_uniform
     places = tf.concat([item_places[:, :1], item_places[:, number:]], axis=1)
-    scores = pair_scores(
+    scores = self.pair_scores(
         tf.stop_gradient(user_rows), tf.stop_gradient(batch.encoding.item[-1]), places)
     choice = self._sampler.choose(scores[:, 0], scores[:, 1:], draw, batch.seeds)
 
@@ -136,6 +140,10 @@ class TrainStep:
 
     negatives = keep(batch.negatives, self._num_uniform)
     return choice, keep(item_places, number), dataclasses.replace(batch, negatives=negatives)
+
+  def view(self, seeds: Seeds) -> views.View:
+    """The graph as one step sees it, if it is sampled."""
+    return self._graph.sampled(seeds)
 
   def _update(self, view, users, positives, seeds):
     with tf.GradientTape() as tape:
@@ -168,7 +176,7 @@ class TrainStep:
 
       def step(number):
         seeds = Seeds(tf.random.experimental.stateless_fold_in(seed, number))
-        view = whole if self._whole else self._graph.sampled(seeds)
+        view = whole if self._whole else self.view(seeds)
         rows = order[number * size:(number + 1) * size]
         losses = self._update(view, tf.gather(self._users, rows), tf.gather(self._items, rows), seeds)
         self.loss_names = list(losses)

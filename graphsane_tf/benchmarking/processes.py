@@ -1,0 +1,118 @@
+"""Sections of the benchmark that need a process of their own: peak memory and start-up.
+
+  python -m graphsane_tf.benchmarking.processes memory NUM_USERS NUM_ITEMS NUM_EDGES
+  python -m graphsane_tf.benchmarking.processes startup SCRIPT FLAGS...
+"""
+import os
+import pathlib
+import resource
+import runpy
+import subprocess
+import sys
+import tempfile
+from typing import Iterator, Optional, Sequence
+
+import numpy as np
+import pandas as pd
+
+from graphsane_tf.benchmarking import logs
+from graphsane_tf.benchmarking.figures import Figure, of_rounds, seconds
+from graphsane_tf.data.interactions import Interactions
+
+_STEPS = 200
+
+
+def _child(*arguments: str) -> subprocess.CompletedProcess:
+  return subprocess.run([sys.executable, '-m', 'graphsane_tf.benchmarking.processes', *arguments],
+                        capture_output=True, text=True, check=False)
+
+
+def memory_section(shape: logs.Shape, edges: Sequence[int], steps: int = _STEPS) -> Iterator[Figure]:
+  """Peak memory of whole incremental runs with growing numbers of edges between the same nodes."""
+  before: Optional[tuple] = None
+  for number in edges:
+    result = _child('memory', *map(str, (shape.num_users, shape.num_items, number, steps)))
+    common = {'section': 'memory', 'name': f'peak memory, {number / 1e6:g}M edges',
+              'shape': shape.name, 'unit': 'GiB', 'target': ('<=', 6.), 'absolute': True}
+    if result.returncode:
+      yield Figure(note=f'the run failed: {result.stderr.strip().splitlines()[-1]}', **common)
+      continue
+    peak = float(result.stdout.split()[-1])
+    note = f'{steps} steps in each of the blocks'
+    if before:
+      growth = (peak / before[1]) / (number / before[0])
+      note = f'{growth:.2f} times what growth in proportion to edges would give'
+    yield Figure(ours=peak, note=note, **common)
+    before = number, peak
+
+
+def startup_section(log: Interactions, repeats: int) -> Iterator[Figure]:
+  """From the command to the end of the first training step, against importing TensorFlow."""
+  script = pathlib.Path(__file__).resolve().parents[2] / 'experiments' / 'run_incremental.py'
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / 'log.csv'
+    pd.DataFrame({'user': log.user_ids[log.user], 'item': log.item_ids[log.item],
+                  'timestamp': log.time}).to_csv(path, index=False)
+    command = ['startup', str(script), '--dataset=csv', f'--interactions={path}',
+               f'--data_dir={folder}', '--kd=sgct', '--sane', '--overwrite',
+               f'--workdir={folder}/run']
+
+    def start():
+      result = _child(*command)
+      if 'first step done' not in result.stdout:
+        raise RuntimeError(result.stderr[-2000:] or result.stdout[-2000:])
+
+    bare = [sys.executable, '-c', 'import tensorflow']
+    start()  # Prepares the log.
+    rounds = [(seconds(start), seconds(lambda: subprocess.run(bare, capture_output=True, check=True)))
+              for _ in range(repeats)]
+  yield of_rounds(rounds, section='startup', name='command to first step, against import tensorflow',
+                  shape=log.name, target=('<=', 15.), absolute=True)
+
+
+def _memory(num_users: int, num_items: int, num_edges: int, steps: int) -> None:
+  """Runs all blocks with a few steps each and prints the peak in GiB."""
+  from graphsane_tf.benchmarking import training  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.training import incremental  # pylint: disable=g-import-not-at-top
+
+  class ShortTrainer(incremental.BlockTrainer):
+    """Trains on the first pairs of the block; everything else is made from all of them."""
+
+    def __init__(self, config, context, *arguments):
+      super().__init__(config, context, *arguments)
+      context.users = context.users[:steps * config.train.batch_size]
+
+  incremental.BlockTrainer = ShortTrainer
+  log = logs.generate(logs.Shape('netflix', num_users, num_items, num_edges))
+  config = training.config_of(train__base_epochs=1, train__epochs=1)
+  with tempfile.TemporaryDirectory() as folder:
+    incremental.run(config, log, pathlib.Path(folder) / 'run')
+  print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+
+
+def _startup(script: str, arguments: Sequence[str]) -> None:
+  """Runs a script until its first training step is done."""
+  from graphsane_tf.training import step  # pylint: disable=g-import-not-at-top
+  compile_steps = step.TrainStep.compile
+
+  def first_only(self):
+    run = compile_steps(self)
+
+    def one_step(order, seed, first, count):
+      del count
+      run(order, seed, first, np.int32(1)).numpy()
+      print('first step done', flush=True)
+      os._exit(0)  # pylint: disable=protected-access
+
+    return one_step
+
+  step.TrainStep.compile = first_only
+  sys.argv = [script, *arguments]
+  runpy.run_path(script, run_name='__main__')
+
+
+if __name__ == '__main__':
+  if sys.argv[1] == 'memory':
+    _memory(*map(int, sys.argv[2:]))
+  else:
+    _startup(sys.argv[2], sys.argv[3:])

@@ -1,0 +1,63 @@
+"""Sections of the benchmark about the reservoir and evaluation."""
+import tempfile
+from typing import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from graphsane_tf.benchmarking import training
+from graphsane_tf.benchmarking.figures import Figure, compare
+from graphsane_tf.data.blocks import BlockStream
+from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.evaluation import metrics, protocol
+
+_CHUNK = 512
+
+
+@tf.function(reduce_retracing=True)
+def _product(users, items):
+  return tf.matmul(users, items, transpose_b=True)
+
+
+@tf.function(reduce_retracing=True)
+def _product_and_top(users, items, k):
+  return tf.math.top_k(tf.matmul(users, items, transpose_b=True), k)
+
+
+def _in_chunks(users: tf.Tensor, action):
+  """Calls the action with a chunk of users at a time."""
+  return lambda: [action(users[start:start + _CHUNK]) for start in range(0, len(users), _CHUNK)]
+
+
+def rebuild_section(log: Interactions, repeats: int) -> Iterator[Figure]:
+  """A rebuild of the reservoirs against the bare product of its users with the items."""
+  with tempfile.TemporaryDirectory() as folder:
+    config = training.config_of()
+    trainer = training.trainer_of(log, 3, config, folder, training.previous_of(log, 3, config))
+    vectors = trainer.represent()
+    sampler = trainer.sampler
+    users, items = tf.gather(vectors[0], sampler.users), vectors[1]
+    yield compare(
+        lambda: sampler.refresh(*vectors, 0), _in_chunks(users, lambda part: _product(part, items)),
+        repeats, section='rebuild', name='reservoir rebuild against its bare product',
+        shape=log.name, target=('<=', 2.),
+        note=f'ranks {sampler.first_rank} to {sampler.first_rank + sampler.size - 1} of '
+             f'{len(users)} users')
+
+
+def evaluation_section(log: Interactions, repeats: int) -> Iterator[Figure]:
+  """Masked full ranking with all metrics against a product with top-k, and nothing else."""
+  config = training.config_of()
+  block, context = BlockStream(log).block(3), training.context_of(log, 3)
+  model = training.new_model(config, context, 1e-3)
+  vectors = tuple(np.asarray(part) for part in model.backbone.representer(model.graph)())
+  known = np.unique(log.user[block.test])
+  users, items = tf.constant(vectors[0][known[known < len(vectors[0])]]), tf.constant(vectors[1])
+  seen = context.history.indptr, context.history.indices
+  depth = tf.constant(max(metrics.CUTOFFS))
+  yield compare(
+      lambda: protocol.evaluate_block(*vectors, seen, log.user[block.test], log.item[block.test],
+                                      context.popularity),
+      _in_chunks(users, lambda part: _product_and_top(part, items, depth)), repeats,
+      section='evaluation', name='evaluation against product and top-k', shape=log.name,
+      target=('<=', 1.5), note=f'{len(users)} users, {len(metrics.CUTOFFS)} cut-offs')

@@ -1,0 +1,197 @@
+"""Sections of the benchmark about training."""
+import math
+import pathlib
+import tempfile
+import time
+from typing import Iterator, List, Optional
+
+import numpy as np
+import tensorflow as tf
+
+from graphsane_tf.benchmarking import bare, plain
+from graphsane_tf.benchmarking.figures import Figure, compare, of_rounds
+from graphsane_tf.config import default_config, resolved
+from graphsane_tf.data.blocks import BlockStream
+from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.evaluation import protocol
+from graphsane_tf.random import host_generator
+from graphsane_tf.training.block import (
+    SELECTION_METRIC, BlockTrainer, Model, fresh_state, new_model)
+from graphsane_tf.training.context import BlockContext
+from graphsane_tf.training.store import BlockStore
+
+
+def config_of(**changes):
+  """The default configuration with SGCT and SANE; `a__b` names the field b of section a."""
+  config = default_config()
+  changes = {'kd': 'sgct', 'sampler': 'sane', **changes}
+  config.update_from_flattened_dict(
+      {name.replace('__', '.'): value for name, value in changes.items()})
+  return resolved(config)
+
+
+def context_of(log: Interactions, index: int) -> BlockContext:
+  stream = BlockStream(log)
+  return BlockContext(log, stream.block(index), stream.block(index - 1) if index else None)
+
+
+def previous_of(log: Interactions, index: int, config) -> Optional[Model]:
+  """An untrained model of the block before block `index`; None for the base block."""
+  return new_model(config, context_of(log, index - 1), 1e-3) if index else None
+
+
+def trainer_of(log: Interactions, index: int, config, folder,
+               previous: Optional[Model]) -> BlockTrainer:
+  """A trainer of block `index` whose checkpoints go to `folder`."""
+  return BlockTrainer(config, context_of(log, index), previous, BlockStore(folder, index),
+                      log=lambda line: None)
+
+
+def validation_of(log: Interactions, index: int):
+  """What `BlockTrainer.train` validates with."""
+  block, context = BlockStream(log).block(index), context_of(log, index)
+
+  def validate(user_vectors, item_vectors):
+    found = protocol.evaluate_block(
+        np.asarray(user_vectors), np.asarray(item_vectors),
+        (context.history.indptr, context.history.indices), log.user[block.validation],
+        log.item[block.validation], context.popularity)
+    return {SELECTION_METRIC: 0., **found.metrics}
+
+  return validate
+
+
+def stepper(run, num_pairs: int, batch_size: int, count: int):
+  """An action that runs `count` steps of a compiled `TrainStep`."""
+  # As many whole batches as are needed: pairs repeat in a small block.
+  order = np.concatenate([host_generator(0, turn).permutation(num_pairs)
+                          for turn in range(math.ceil(count * batch_size / num_pairs))])
+  order, seed = tf.constant(order.astype(np.int32)), tf.constant([1, 2])
+  return lambda: run(order, seed, tf.constant(0), tf.constant(count)).numpy()
+
+
+def step_section(log: Interactions, repeats: int, batches=(5000, 64)) -> Iterator[Figure]:
+  """The train step against the straightforward one."""
+  targets = {5000: 5., 64: 1.5}
+  for batch in batches:
+    with tempfile.TemporaryDirectory() as folder:
+      config = config_of(train__batch_size=batch)
+      trainer = trainer_of(log, 3, config, folder, previous_of(log, 3, config))
+      trainer.sampler.refresh(*trainer.represent(), 0)
+      context = context_of(log, 3)
+      other = plain.PlainStep(
+          config, context, trainer.model.graph, trainer.model.backbone, trainer.sampler,
+          plain.PlainSgct(config, context, trainer.distiller.teacher, (0, 3)),
+          trainer.model.optimizer, 'sampled')
+      pairs, counts = len(context.users), ((4, 1) if batch > 500 else (20, 10))
+      yield compare(
+          stepper(trainer.run_steps, pairs, batch, counts[0]),
+          stepper(other.compile(), pairs, batch, counts[1]), repeats, calls=counts, faster=True,
+          section='step', name=f'step against straightforward, batch {batch}', shape=log.name,
+          target=('>=', targets[batch]) if batch in targets else None,
+          note=f'{trainer.propagation} propagation')
+
+
+def bare_section(log: Interactions, repeats: int, batches=(5000, 2048)) -> Iterator[Figure]:
+  """The train step against its own products and gathers."""
+  for batch in batches:
+    with tempfile.TemporaryDirectory() as folder:
+      config = config_of(train__batch_size=batch)
+      trainer = trainer_of(log, 3, config, folder, previous_of(log, 3, config))
+      trainer.sampler.refresh(*trainer.represent(), 0)
+      context = context_of(log, 3)
+      rows = host_generator(0).permutation(len(context.users))[:batch]
+      other = bare.bare_steps(trainer, tf.constant(context.users[rows], tf.int32),
+                              tf.constant(context.items[rows], tf.int32))
+      count = 5
+      yield compare(
+          stepper(trainer.run_steps, len(context.users), batch, count),
+          lambda: other(tf.constant(count)).numpy(), repeats, calls=(count, count),
+          section='bare', name=f'step against its products and gathers, batch {batch}',
+          shape=log.name, target=('<=', 1.3), note=f'{trainer.propagation} propagation')
+
+
+def epoch_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
+  """SANE against uniform negatives over whole epochs, as many as lie between two rebuilds."""
+  with tempfile.TemporaryDirectory() as folder:
+    validate = validation_of(log, 3)
+    never = {'train__epochs': 10_000, 'train__patience': 10_000, 'train__min_epochs': 1, **changes}
+    actions, first = [], []
+    for sampler in ('sane', 'uniform'):
+      config = config_of(sampler=sampler, **never)
+      trainer = trainer_of(log, 3, config, pathlib.Path(folder) / sampler,
+                           previous_of(log, 3, config))
+      stepper(trainer.run_steps, len(trainer.context.users), config.train.batch_size, 1)()
+      actions.append(_epochs(trainer, validate, config.sane.refresh_epochs))
+    first.append(tuple(_timed(action) for action in actions))
+    common = {'section': 'epoch', 'shape': log.name}
+    count = (config.sane.refresh_epochs,) * 2
+    yield compare(*actions, repeats, calls=count, warm=False, target=('<=', 1.1),
+                  name='epoch with SANE against uniform, rebuilds and validation included', **common)
+    yield of_rounds([(ours / count[0], other / count[0]) for ours, other in first],
+                    name="the same, a block's first epochs (clusters start)", **common)
+
+
+def _timed(action) -> float:
+  started = time.perf_counter()
+  action()
+  return time.perf_counter() - started
+
+
+def _epochs(trainer: BlockTrainer, validate, count: int):
+  """An action that trains `count` further epochs."""
+  state, vectors = fresh_state(), [None]
+
+  def action():
+    for _ in range(count):
+      vectors[0] = trainer.epoch(state, vectors[0], validate)
+
+  return action
+
+
+def block_section(log: Interactions, indices: List[int], base_epochs: int = 0,
+                  epochs: Optional[int] = None) -> Iterator[Figure]:
+  """Whole incremental blocks (SGCT + SANE) against full retraining with as many epochs.
+
+  Both include building graph and model and tracing.
+
+  Args:
+    log: the log.
+    indices: consecutive blocks, each trained from the one before.
+    base_epochs: epochs of the model before the first; 0 leaves it untrained.
+    epochs: a fixed number of epochs a block; None stops early.
+  """
+  rounds, details = [], []
+  with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    fixed = {} if epochs is None else {
+        'train__epochs': epochs, 'train__min_epochs': epochs, 'train__patience': epochs}
+    config = config_of(**fixed)
+    previous = previous_of(log, indices[0], config)
+    if base_epochs:
+      previous, _, _ = _whole_block(log, indices[0] - 1, folder / 'base', None, False, base_epochs)
+    for index in indices:
+      started = time.perf_counter()
+      trainer = trainer_of(log, index, config, folder / 'incremental', previous)
+      state = trainer.train(validation_of(log, index), lambda record: None)
+      ours = time.perf_counter() - started
+      _, _, other = _whole_block(log, index, folder / f'full_{index}', None, True, state['epoch'])
+      rounds.append((ours, other))
+      details.append(f'block {index}: {state["epoch"]} epochs')
+      previous = trainer.model
+  yield of_rounds(rounds, section='block', name='incremental block against full retraining',
+                  shape=log.name, target=('<=', .2), note=', '.join(details))
+
+
+def _whole_block(log, index, folder, previous, accumulated: bool, epochs: int):
+  """Trains a block from fresh weights; returns its model, its state and the seconds."""
+  started = time.perf_counter()
+  config = config_of(kd='none', sampler='uniform', train__base_epochs=epochs,
+                     train__base_min_epochs=epochs, train__patience=epochs)
+  context = context_of(log, index)
+  if accumulated:
+    context.replay(np.arange(context.num_history_rows))
+  trainer = BlockTrainer(config, context, previous, BlockStore(folder, index),
+                         log=lambda line: None)
+  state = trainer.train(validation_of(log, index), lambda record: None)
+  return trainer.model, state, time.perf_counter() - started

@@ -1,0 +1,219 @@
+"""The adaptive reservoir: its estimates against NumPy and planted truth, and its behaviour."""
+import numpy as np
+import pytest
+import scipy.special
+import tensorflow as tf
+
+from graphsane_tf.config import resolved
+from graphsane_tf.data import drift
+from graphsane_tf.errors import UserError
+from graphsane_tf.graph import csr
+from graphsane_tf.negatives import evidence
+from graphsane_tf.negatives.sane import Sane
+from tests import logs
+from tests.negatives import checks
+from tests.negatives.problems import small
+
+
+class _Studied(Sane):
+  """A sampler that has looked at a model before, as the trainer lets it."""
+
+  def refresh(self, user_vectors, item_vectors, epoch):
+    self.study(user_vectors[:self.context.num_old_users], item_vectors[:self.context.num_old_items])
+    super().refresh(user_vectors, item_vectors, epoch)
+
+
+@pytest.mark.parametrize('changes', [
+    {}, {'sane__max_risk': .3}, {'sane__candidates': 1}, {'sane__soft_membership': True},
+    {'num_items': 7}])
+class TestBehaviour:
+
+  def test_draws_and_loss(self, changes):
+    problem = small(sane_variant='adaptive', **changes)
+    checks.check_draws(_Studied, problem)
+    checks.check_loss(_Studied, problem)
+
+  @pytest.mark.parametrize('case', ['usual', 'new', 'one_item', 'nearly_all'])
+  def test_distribution(self, changes, case):
+    checks.check_distribution(_Studied, small(sane_variant='adaptive', **changes), case)
+
+  def test_reproducible_and_saved(self, changes, tmp_path):
+    problem = small(sane_variant='adaptive', **changes)
+    checks.check_reproducible(_Studied, problem)
+    checks.check_checkpoint(_Studied, problem, tmp_path)
+
+
+def test_ranks_against_a_loop():
+  rng = np.random.default_rng(0)
+  users, items = rng.normal(size=(6, 3)).astype('f'), rng.normal(size=(9, 3)).astype('f')
+  items[4] = items[7]  # Equal scores: the lower number first.
+  excluded = csr.from_pairs([0, 0, 3, 5], [1, 8, 2, 0], 6, 9)
+  pairs = np.array([(u, i) for u in range(6) for i in range(9) if not excluded.contains([u], [i])])
+  found = evidence.pair_ranks(tf.constant(users), tf.constant(items), *pairs.T, excluded)
+  for (user, item), rank in zip(pairs, found):
+    scores = users[user] @ items.T
+    free = [j for j in range(9) if not excluded.contains([user], [j])]
+    order = sorted(free, key=lambda j: (-np.float32(scores[j]), j))
+    assert rank == 1 + order.index(item) or np.isclose(scores[order[rank - 1]], scores[item])
+  assert found[np.flatnonzero((pairs == (1, 7)).all(1))] == 1 + found[
+      np.flatnonzero((pairs == (1, 4)).all(1))]
+
+
+def test_ranks_do_not_depend_on_the_chunks(monkeypatch):
+  rng = np.random.default_rng(0)
+  vectors = [tf.constant(rng.normal(size=(n, 4)).astype('f')) for n in (40, 30)]
+  users, items = np.repeat(np.arange(40), 2), rng.integers(30, size=80)
+  nothing = csr.from_pairs([], [], 40, 30)
+  whole = evidence.pair_ranks(*vectors, users, items, nothing)
+  monkeypatch.setattr(evidence, '_CHUNK_FLOATS', 100)
+  np.testing.assert_array_equal(whole, evidence.pair_ranks(*vectors, users, items, nothing))
+
+
+def test_risk_is_takings_over_chances_made_monotone():
+  # Three users; bins 1, 2, 3, 4-5, 6-7, 8-10: rates 2/3, 1/3, 2/3, 1/6, 0, 1/9.
+  curve = evidence.risk_curve(np.array([1, 1, 2, 3, 3, 4, 9]), 3, 10)
+  np.testing.assert_array_equal(curve.first, [1, 2, 3, 4, 6, 8])
+  # Ranks 2 and 3 rise, and so do 6 to 10: both are pooled by their room.
+  np.testing.assert_allclose(curve.rate, [2 / 3, 1 / 2, 1 / 2, 1 / 6, 1 / 15, 1 / 15])
+  np.testing.assert_allclose(curve.passed, [0, 2 / 7, 3 / 7, 5 / 7, 6 / 7, 6 / 7])
+  assert curve.uniform == pytest.approx(7 / 30)
+  assert [curve.first_rank(risk) for risk in (1., .5, .2, .1, .01)] == [1, 2, 4, 6, 8]
+
+
+def test_risk_of_a_planted_rate_is_found():
+  rng = np.random.default_rng(0)
+  number, users = 3000, 2000
+  rate = .2 / np.arange(1, number + 1) ** .7
+  taken = rng.random((users, number)) < rate
+  curve = evidence.risk_curve(np.nonzero(taken)[1] + 1, users, number)
+  for first, found in zip(curve.first[:-1], curve.rate[:-1]):
+    assert found == pytest.approx(rate[int(first * 1.2) - 1], rel=.25)
+  # .2 / r^.7 = .01 at r = 72.
+  assert 51 <= curve.first_rank(.01) <= 91
+
+
+def test_sampled_pairs_are_all_pairs_of_some_users(monkeypatch):
+  monkeypatch.setattr(evidence, 'MAX_PAIRS', 12)
+  users, items = np.repeat(np.arange(10), 3), np.arange(30)
+  found, taken, number = evidence.sampled_pairs(np.random.default_rng(0), users, items)
+  assert number == 4 and len(found) == 12
+  np.testing.assert_array_equal(taken // 3, found)
+
+
+def _planted_counts(concentration, rng, users=4000, categories=8, rows=10):
+  shares = rng.dirichlet(np.ones(categories), users) * .9 + .1 / categories
+  moved = np.stack([rng.dirichlet(concentration * share) for share in shares])
+  return np.stack([rng.multinomial(rows, share) for share in moved]).astype(float), shares
+
+
+@pytest.mark.parametrize('concentration', [2., 10., 60.])
+def test_planted_concentration_is_found(concentration):
+  counts, shares = _planted_counts(concentration, np.random.default_rng(1))
+  assert evidence.fit_concentration(counts, shares) == pytest.approx(concentration, rel=.15)
+
+
+def test_without_any_shift_the_concentration_is_large_and_nobody_moves():
+  rng = np.random.default_rng(2)
+  shares = rng.dirichlet(np.ones(6), 3000) * .9 + .1 / 6
+  counts = np.stack([rng.multinomial(10, share) for share in shares]).astype(float)
+  concentration = evidence.fit_concentration(counts, shares)
+  assert concentration > 300
+  shift, _ = evidence.evidence_shift(counts, shares, concentration)
+  assert np.abs(shift).max() < .05
+
+
+def test_log_evidence_sums_to_one_over_all_counts():
+  shares = np.array([[.2, .5, .3]])
+  total = 0.
+  for a in range(5):
+    for b in range(5 - a):
+      counts = np.array([[a, b, 4 - a - b]], float)
+      ways = np.exp(scipy.special.gammaln(5) - scipy.special.gammaln(counts + 1).sum())
+      total += ways * np.exp(evidence.log_evidence(counts, shares, 7.)[0])
+  assert total == pytest.approx(1.)
+
+
+def test_evidence_shift_is_the_posterior_mean_minus_the_long_run():
+  counts, shares = np.array([[9., 0., 1.], [1., 0., 0.]]), np.array([[.2, .4, .4], [.5, .25, .25]])
+  shift, real = evidence.evidence_shift(counts, shares, 5.)
+  for row in range(2):
+    posterior = (5. * shares[row] + counts[row]) / (5. + counts[row].sum())
+    np.testing.assert_allclose(shift[row], posterior - shares[row])
+  # Nine of ten in a category with a long-run share of a fifth is a shift; one row alone is not.
+  np.testing.assert_array_equal(real, [True, False])
+
+
+def test_probabilities_follow_their_definition():
+  log = logs.random_log(rows=900, users=30, items=60, categories=4)
+  config = resolved(logs.tiny_config(
+      sampler='sane', clusters='categories', sane_variant='adaptive', sane__strength=2.,
+      sane__temperature=.05))
+  context = logs.context_of(log, 2)
+  context.representation_dim = 6
+  sampler = Sane(config, context, (0, 2))
+  vectors = [tf.random.stateless_normal([n, 6], [0, n]) for n in (context.num_users, context.num_items)]
+  sampler.refresh(*vectors, 0)
+  sampler.concentration.assign(3.)
+  number = len(sampler.users)
+  found = sampler.explain(sampler.items, sampler.valid(0, number), 0, number)
+  category = log.item_category[:context.num_items]
+  before = context.before.matrix().toarray()
+  total = np.bincount(category[context.before.indices], minlength=4) + 1e-3
+  moved = 0
+  for slot, user in enumerate(sampler.users.numpy()):
+    history = np.bincount(category[before[user] > 0], minlength=4)
+    now = np.bincount(category[context.block.matrix().toarray()[user] > 0], minlength=4)
+    long_run = (history + total / total.sum()) / (history.sum() + 1)
+    shift, real = evidence.evidence_shift(now[None].astype(float), long_run[None], 3.)
+    shift = shift[0] * (real[0] and history.sum() > 0)
+    moved += bool(shift.any())
+    items = sampler.items.numpy()[slot]
+    tilt = np.exp(-shift / .05)[category[items]]
+    weight = 1. + 2. * tilt / tilt.mean()
+    np.testing.assert_allclose(found['probability'][slot], weight / weight.sum(), rtol=1e-4)
+  assert 0 < moved < number
+
+
+@pytest.mark.parametrize('block', [1, 2, 3])
+def test_on_the_planted_log_movers_have_the_evidence(block):
+  log, truth = drift.generate('default'), drift.truth('default')
+  context = logs.context_of(log, block)
+  context.representation_dim = 4
+  config = resolved(logs.tiny_config(sampler='sane', clusters='categories', sane_variant='adaptive'))
+  sampler = Sane(config, context, (0, block))
+  sampler.refresh(tf.random.stateless_normal([context.num_users, 4], [0, 1]),
+                  tf.random.stateless_normal([context.num_items, 4], [0, 2]), 0)
+  number = len(sampler.users)
+  shift = sampler.explain(sampler.items, sampler.valid(0, number), 0, number)['shift'].numpy()
+  users = sampler.users.numpy()
+  real = np.abs(shift).sum(axis=1) > 0
+  moved, stayed = truth.move_time[users] == block, ~truth.mover[users]
+  assert real[moved].mean() > .8 and real[stayed].mean() < .1
+  found = moved & real
+  assert np.mean(shift[found].argmin(1) == truth.lost_category[users][found]) > .8
+  assert np.mean(shift[found].argmax(1) == truth.gained_category[users][found]) > .8
+
+
+def test_the_band_begins_where_the_risk_has_fallen():
+  log = drift.generate('small')
+  context = logs.context_of(log, 1)
+  context.representation_dim = 4
+  config = resolved(logs.tiny_config(sampler='sane', sane_variant='adaptive', sane__max_risk=.02))
+  sampler = Sane(config, context, (0, 1))
+  rng = np.random.default_rng(0)
+  # A model that knows a little about the block: it scores the block's own items higher.
+  users = np.eye(context.num_old_users, dtype='f')
+  items = rng.normal(size=(context.num_old_items, context.num_old_users)).astype('f')
+  inside = (context.users < context.num_old_users) & (context.items < context.num_old_items)
+  items[context.items[inside], context.users[inside]] += 1.5
+  sampler.study(tf.constant(users), tf.constant(items))
+  curve = sampler.risk
+  assert sampler.first_rank == curve.first_rank(.02) > 1
+  place = np.searchsorted(curve.first, sampler.first_rank)
+  assert curve.rate[place] <= .02 < curve.rate[place - 1]
+  assert sampler.report()['risk']['rate'] == curve.rate.tolist()
+
+
+def test_a_wrong_name_is_refused():
+  with pytest.raises(UserError, match='config.sane.band'):
+    resolved(logs.tiny_config(sane__band='wide'))
