@@ -1,4 +1,6 @@
 """Every choice of a run, with its default. `configs/` holds named sets that start from this one."""
+from typing import Any, Dict
+
 from ml_collections import config_dict
 
 from graphsane_tf.errors import UserError
@@ -268,6 +270,19 @@ def default_config() -> config_dict.ConfigDict:
   c.evaluation.ndcg_ideal = 'k'
 
   return c
+
+
+def restored(saved: Dict[str, Any]) -> config_dict.ConfigDict:
+  """The configuration of a saved run; fields that it did not know yet have their defaults."""
+  def update(config, values):
+    for name, value in values.items():
+      if isinstance(value, dict) and name in config:
+        update(config[name], value)
+      else:
+        config[name] = value
+  config = config_dict.ConfigDict(default_config().to_dict(), type_safe=False)
+  update(config, saved)
+  return config
 
 
 def resolved(config: config_dict.ConfigDict) -> config_dict.FrozenConfigDict:

@@ -71,6 +71,27 @@ def _sensitivity(letter: str, field: str, values: Sequence[int]) -> Tuple[Row, .
                for name, flag in DISTILLERS[1:] for value in values)
 
 
+def _variants() -> Tuple[Row, ...]:
+  rows = []
+  for name, flags in (('Fine Tune', ()), *((name, (flag,)) for name, flag in DISTILLERS)):
+    rows += [Row(name, flags),
+             Row(f'{with_sane(name)} paper', (*flags, SANE, '--sane_variant=paper'), partner=name),
+             Row(with_sane(name), (*flags, SANE), partner=name),
+             Row(f'{with_sane(name)} adaptive', (*flags, SANE, '--sane_variant=adaptive'),
+                 partner=name)]
+  return tuple(rows)
+
+
+def _parts() -> Tuple[Row, ...]:
+  adaptive = ('--kd=sgct', SANE, '--sane_variant=adaptive')
+  changes = (('fixed band', 'band=fixed'), ('no prior', 'uniform_theta=True'),
+             ('reversed prior', 'prior_sign=1'), ('printed shift', 'shift=printed'),
+             ('not re-scored', 'candidates=1'), ('with old positives', 'exclude_history=False'))
+  return (Row('SGCT', ('--kd=sgct',)), Row('adaptive', adaptive, partner='SGCT'),
+          *(Row(f'adaptive, {label}', (*adaptive, f'--config.sane.{flag}'), partner='adaptive')
+            for label, flag in changes))
+
+
 _TIME = (Row('Fine Tune'), *_samplers(), Row('Full retraining', ('--full_retrain',)))
 
 TABLES: Dict[str, Table] = {
@@ -90,15 +111,19 @@ TABLES: Dict[str, Table] = {
     'reservoir_q': Table(
         'Size of the reservoir |Q|', _sensitivity('Q', 'sane.size', (50, 100, 300)),
         'SGCT-SANE Q=100', ('sensitivity_q',)),
+    'variants': Table('Kinds of SANE', _variants(), 'Fine Tune'),
+    'parts': Table('Parts of the adaptive reservoir', _parts(), 'SGCT'),
 }
+# Tables that the paper does not have: not part of 'all'.
+OWN = ('variants', 'parts')
 
 
 def select(names: Sequence[str]) -> List[str]:
-  """The tables asked for, in the order of the paper; 'all' is all of them."""
+  """The tables asked for, in the order of the paper; 'all' is all of the paper's."""
   for name in names:
     if name not in TABLES and name != 'all':
       raise UserError(f'--what={name} is not a table; there are {", ".join(TABLES)} and all.')
-  return [name for name in TABLES if name in names or 'all' in names]
+  return [name for name in TABLES if name in names or ('all' in names and name not in OWN)]
 
 
 def rows_of(names: Sequence[str]) -> List[Row]:

@@ -4,7 +4,6 @@ import pathlib
 import shutil
 from typing import Any, Callable, Dict, List, Optional
 
-from ml_collections import config_dict
 import numpy as np
 import tensorflow as tf
 
@@ -73,7 +72,7 @@ def open_run(workdir, data_dir='data') -> 'IncrementalRun':
   quiet = lambda line: None
   interactions = prepare.load(**workdir_lib.data_arguments(saved['data'], data_dir), log=quiet)
   choices = {k: v for k, v in saved['data'].items() if k != 'fingerprint'}
-  return IncrementalRun(config_dict.ConfigDict(saved['config']), interactions, workdir, choices,
+  return IncrementalRun(config_lib.restored(saved['config']), interactions, workdir, choices,
                         log=quiet)
 
 

@@ -1,10 +1,12 @@
 """Names and guards the folder of a run."""
 import hashlib
+import json
 import pathlib
 import re
 import shutil
 from typing import Any, Dict, Optional
 
+from graphsane_tf import config as config_lib
 from graphsane_tf import files
 from graphsane_tf.config import default_config
 from graphsane_tf.errors import UserError
@@ -108,7 +110,11 @@ def open_workdir(path, identity: Dict[str, Any], overwrite: bool) -> pathlib.Pat
     for name in ('checkpoints', 'export', 'per_user', 'tensorboard'):
       shutil.rmtree(path / name, ignore_errors=True)
   if saved_file.exists():
-    difference = _difference(files.read_json(saved_file), identity)
+    saved = files.read_json(saved_file)
+    # A field that is newer than the folder had its default when the folder was made.
+    saved['config'] = json.loads(json.dumps(
+        config_lib.resolved(config_lib.restored(saved['config'])).to_dict()))
+    difference = _difference(saved, identity)
     if difference:
       raise UserError(f'{path} was made with another configuration ({difference}): choose another '
                       '--workdir, or pass --overwrite to start it anew.')

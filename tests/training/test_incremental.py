@@ -254,3 +254,19 @@ def test_files_are_replaced_whole(tmp_path, monkeypatch):
     files.write_json(target, {'a': 2})
   assert files.read_json(target) == {'a': 1}
   assert [path.name for path in tmp_path.iterdir()] == ['state.json']
+
+
+def test_a_folder_of_an_older_version_goes_on(tmp_path):
+  log = logs.random_log(rows=600)
+  config = logs.tiny_config()
+  quiet = lambda line: None
+  incremental.IncrementalRun(config, log, tmp_path / 'run', log=quiet).run([0])
+  path = tmp_path / 'run' / 'config.json'
+  saved = files.read_json(path)
+  # A field that came later: the folder has never heard of it.
+  del saved['config']['sane']['candidates']
+  files.write_json(path, saved)
+  incremental.IncrementalRun(config, log, tmp_path / 'run', log=quiet).run([1])
+  changed = logs.tiny_config(sane__candidates=3)
+  with pytest.raises(UserError, match='candidates'):
+    incremental.IncrementalRun(changed, log, tmp_path / 'run', log=quiet)

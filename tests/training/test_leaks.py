@@ -34,7 +34,7 @@ def _with_other_future(log, start, seed):
 @pytest.fixture(name='recorded')
 def recorded_fixture(monkeypatch, tmp_path):
   """Runs blocks 0 and 1 and returns (states, weights after every epoch of block 1)."""
-  def run(log, name):
+  def run(log, name, **changes):
     weights = []
     save = BlockStore.save
 
@@ -47,7 +47,8 @@ def recorded_fixture(monkeypatch, tmp_path):
       save(self, checkpoint, tag)
 
     monkeypatch.setattr(BlockStore, 'save', recording)
-    config = logs.tiny_config(kd='sgct', sampler='sane', train__batch_size=512, train__epochs=4)
+    config = logs.tiny_config(kd='sgct', sampler='sane', train__batch_size=512, train__epochs=4,
+                              **changes)
     run = incremental.IncrementalRun(config, log, tmp_path / name, log=lambda line: None)
     run.run([0, 1])
     monkeypatch.setattr(BlockStore, 'save', save)
@@ -59,13 +60,15 @@ def _same(a, b):
   return all(np.array_equal(a[name], b[name]) for name in a) and a.keys() == b.keys()
 
 
-def test_changing_the_future_changes_nothing(recorded):
+@pytest.mark.parametrize('variant', ['band', 'adaptive'])
+def test_changing_the_future_changes_nothing(recorded, variant):
   log = drift.generate('small')
   block = BlockStream(log).block(1)
-  blocks, weights = recorded(log, 'plain')
+  blocks, weights = recorded(log, 'plain', sane_variant=variant)
 
   # Test rows of the block and everything later: the same weights to the last bit, and the same epoch.
-  other_blocks, other_weights = recorded(_with_other_future(log, block.test.start, 1), 'test')
+  other_blocks, other_weights = recorded(
+      _with_other_future(log, block.test.start, 1), 'test', sane_variant=variant)
   assert len(weights) == len(other_weights)
   assert all(_same(a, b) for a, b in zip(weights, other_weights))
   for name in ('epochs', 'best_epoch', 'validation'):
@@ -73,7 +76,8 @@ def test_changing_the_future_changes_nothing(recorded):
   assert blocks[1]['test'] != other_blocks[1]['test']
 
   # Validation rows too: only the epoch that is chosen may differ.
-  other_blocks, other_weights = recorded(_with_other_future(log, block.validation.start, 2), 'val')
+  other_blocks, other_weights = recorded(
+      _with_other_future(log, block.validation.start, 2), 'val', sane_variant=variant)
   common = min(len(weights), len(other_weights))
   assert all(_same(a, b) for a, b in zip(weights[:common], other_weights[:common]))
   assert blocks[1]['validation'] != other_blocks[1]['validation']
