@@ -1,6 +1,6 @@
 """How a block is evaluated: known users by the model, new ones apart, and what was left out."""
 import dataclasses
-from typing import Sequence
+from typing import Optional, Sequence
 
 import numpy as np
 
@@ -32,8 +32,8 @@ def evaluate_block(user_vectors: np.ndarray, item_vectors: np.ndarray,
                    seen: tuple[np.ndarray, np.ndarray], held_user: np.ndarray,
                    held_item: np.ndarray, popularity: np.ndarray,
                    cutoffs: Sequence[int] = metrics.CUTOFFS, map_denominator: str = 'relevant',
-                   ndcg_ideal: str = 'k', user_chunk: int = 512,
-                   item_tile: int = 8_192) -> EvaluationResult:
+                   ndcg_ideal: str = 'k', user_chunk: Optional[int] = None,
+                   item_tile: int = 65_536) -> EvaluationResult:
   """Ranks all known items for every user with held-out items and measures the lists.
 
   Seen items never enter a list. Held-out items that the model does not know stay in the
@@ -49,7 +49,7 @@ def evaluate_block(user_vectors: np.ndarray, item_vectors: np.ndarray,
     cutoffs: the values of k.
     map_denominator: 'relevant' or 'truncated', see `metrics`.
     ndcg_ideal: 'k' or 'relevant', see `metrics`.
-    user_chunk: users ranked at a time.
+    user_chunk: users ranked at a time; None fits the items.
     item_tile: items scored at a time.
 
   Returns:

@@ -89,6 +89,10 @@ class NegativeSampler(tf.Module, abc.ABC):
     """What the sampler has found out about the block, for results.json."""
     return {}
 
+  def shifted_users(self) -> Optional[np.ndarray]:
+    """Users whose interests have really moved, as far as the sampler can tell; None if it cannot."""
+    return None
+
   @classmethod
   def check(cls, config, interactions) -> None:
     """Raises a `UserError` before anything is trained if the sampler cannot work with this log."""

@@ -172,6 +172,13 @@ class Sane(NegativeSampler):
       explained = self.explain(self.items[start:stop], self.valid(start, stop), start, stop)
       self.cumulative[start:stop].assign(tf.cumsum(explained['probability'], axis=1))
 
+  def shifted_users(self):
+    if not self._by_evidence:
+      return None
+    moved = [self.explain(self.items[start:stop], self.valid(start, stop), start, stop)['shift']
+             for start, stop in self.table.chunks(8 * self.size)]
+    return self.table.users[np.concatenate(moved).any(axis=1)] if moved else self.table.users
+
   def valid(self, start, stop) -> tf.Tensor:
     """[n, Q] float32, 1 where a reservoir of slots start to stop - 1 holds an item."""
     return tf.sequence_mask(self.table.count[start:stop], self.size, tf.float32)

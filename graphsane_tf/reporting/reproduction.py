@@ -2,7 +2,7 @@
 import dataclasses
 from typing import Any, Callable, Dict, List, Sequence
 
-from graphsane_tf.reporting import comparison, outputs, published, ranks
+from graphsane_tf.reporting import comparison, movers, outputs, published, ranks
 from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.reporting.specs import TABLES
 from graphsane_tf.training import grid
@@ -61,6 +61,12 @@ def tables(done: FinishedGrid, names: Sequence[str], analyses) -> List[Shown]:
         if rows:
           found.append(Shown(name, dataset, f'{name}-{dataset}', f'{title}, {dataset}', _CASE,
                              _case_table(rows), rows))
+        continue
+      if name == 'movers':
+        rows = movers.rows(done, dataset)
+        if rows:
+          found.append(Shown(name, dataset, f'{name}-{dataset}', f'{title}, {dataset}, test Recall@20',
+                             movers.NOTE, movers.table(rows), rows))
         continue
       rows = comparison.rows(done, TABLES[name], dataset)
       if any(row['seeds'] for row in rows):

@@ -82,6 +82,10 @@ def _variants() -> Tuple[Row, ...]:
   return tuple(rows)
 
 
+# Rows that differ in the prior only, after the base method.
+PRIORS = ('SGCT', 'adaptive', 'adaptive, no prior', 'adaptive, reversed prior')
+
+
 def _parts() -> Tuple[Row, ...]:
   adaptive = ('--kd=sgct', SANE, '--sane_variant=adaptive')
   changes = (('fixed band', 'band=fixed'), ('no prior', 'uniform_theta=True'),
@@ -113,9 +117,11 @@ TABLES: Dict[str, Table] = {
         'SGCT-SANE Q=100', ('sensitivity_q',)),
     'variants': Table('Kinds of SANE', _variants(), 'Fine Tune'),
     'parts': Table('Parts of the adaptive reservoir', _parts(), 'SGCT'),
+    'movers': Table('The prior, for users with and without a real shift',
+                    tuple(row for row in _parts() if row.label in PRIORS), 'SGCT'),
 }
 # Tables that the paper does not have: not part of 'all'.
-OWN = ('variants', 'parts')
+OWN = ('variants', 'parts', 'movers')
 
 
 def select(names: Sequence[str]) -> List[str]:

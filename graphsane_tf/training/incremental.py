@@ -203,7 +203,9 @@ class IncrementalRun:
         (context.history.indptr, context.history.indices), context.popularity)
     folder = files.make_directory(self.workdir / 'per_user')
     temporary = folder / f'.block_{index}.npz'
-    np.savez(temporary, **found.per_user)
+    shifted = trainer.sampler.shifted_users()
+    more = {} if shifted is None else {'shifted': np.isin(found.per_user['user'], shifted)}
+    np.savez(temporary, **found.per_user, **more)
     temporary.replace(folder / f'block_{index}.npz')
     state['result'] = {
         'block': index, 'train_pairs': len(context.users), 'num_users': block.num_users,
