@@ -5,8 +5,8 @@ from ml_collections import config_dict
 
 from graphsane_tf.errors import UserError
 
-_PRINTED = {'band': 'fixed', 'shift': 'printed', 'candidates': 1, 'exclude_history': False,
-            'strength': 1., 'temperature': 1.}
+_PRINTED = {'size': 100, 'band': 'fixed', 'shift': 'printed', 'candidates': 1,
+            'exclude_history': False, 'strength': 1., 'temperature': 1.}
 # What `--sane_variant` sets of `config.sane`; a field that is given keeps its value.
 SANE_VARIANTS = {
     # The printed recipe: the top |Q| unobserved items.
@@ -14,8 +14,8 @@ SANE_VARIANTS = {
     # What the released code does: ranks 201 to 300.
     'band': {**_PRINTED, 'start_rank': 201},
     # The band, the shift and the draw follow the evidence of each block.
-    'adaptive': {'start_rank': 201, 'band': 'learned', 'shift': 'evidence', 'candidates': 2,
-                 'exclude_history': True, 'strength': 1., 'temperature': .1},
+    'adaptive': {'size': 300, 'start_rank': 201, 'band': 'learned', 'shift': 'evidence',
+                 'candidates': 2, 'exclude_history': True, 'strength': 1., 'temperature': .1},
 }
 
 
@@ -90,9 +90,9 @@ def default_config() -> config_dict.ConfigDict:
   c.train.num_sampler_negatives = 2
 
   c.sane = config_dict.ConfigDict()
-  # Size of a user's reservoir |Q|.
-  c.sane.size = 100
   # The fields without a value here are set by sane_variant.
+  # Size of a user's reservoir |Q|.
+  c.sane.size = config_dict.placeholder(int)
   # Where the reservoir begins: at start_rank ('fixed'), or where the block's own items show that the
   # risk has fallen to max_risk ('learned'; start_rank if they show nothing).
   c.sane.band = config_dict.placeholder(str)

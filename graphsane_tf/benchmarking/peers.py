@@ -15,7 +15,7 @@ from graphsane_tf.evaluation import ranking
 _BATCH = 2048
 
 
-def _peer(name: str):
+def peer(name: str):
   """The module, or None where it is not installed."""
   try:
     return importlib.import_module(name)
@@ -27,7 +27,7 @@ def lightgcn_section(log: Interactions, repeats: int, batch: int = _BATCH) -> It
   """A step of LightGCN (3 layers, d = 64, one negative, dense Adam) against PyTorch."""
   common = {'section': 'lightgcn', 'shape': log.name, 'target': ('>=', 2.)}
   name = 'LightGCN step against PyTorch'
-  torch = _peer('torch')
+  torch = peer('torch')
   if torch is None:
     yield Figure(name=name, note='PyTorch is not installed (pip install torch==2.13.0)', **common)
     return
@@ -97,7 +97,7 @@ def implicit_section(log: Interactions, repeats: int, dimension: int = 64) -> It
   """Masked top 20 of all users against `implicit`, on the same random factors."""
   common = {'section': 'implicit', 'shape': log.name, 'target': ('>=', 1.)}
   name = f'users/s ranked against implicit, d = {dimension}'
-  implicit = _peer('implicit')
+  implicit = peer('implicit')
   if implicit is None:
     yield Figure(name=name, note='implicit is not installed (pip install implicit)', **common)
     return

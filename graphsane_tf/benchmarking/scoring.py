@@ -9,24 +9,29 @@ from graphsane_tf.benchmarking import training
 from graphsane_tf.benchmarking.figures import Figure, compare
 from graphsane_tf.data.blocks import BlockStream
 from graphsane_tf.data.interactions import Interactions
-from graphsane_tf.evaluation import metrics, protocol
-
-_CHUNK = 512
+from graphsane_tf.evaluation import metrics, protocol, ranking
 
 
 @tf.function(reduce_retracing=True)
 def _product(users, items):
-  return tf.matmul(users, items, transpose_b=True)
+  return tf.matmul(users, items)
 
 
 @tf.function(reduce_retracing=True)
 def _product_and_top(users, items, k):
-  return tf.math.top_k(tf.matmul(users, items, transpose_b=True), k)
+  return tf.math.top_k(tf.matmul(users, items), k)
 
 
-def _in_chunks(users: tf.Tensor, action):
-  """Calls the action with a chunk of users at a time."""
-  return lambda: [action(users[start:start + _CHUNK]) for start in range(0, len(users), _CHUNK)]
+def _in_chunks(users: tf.Tensor, items: tf.Tensor, action):
+  """An action on a chunk of users at a time, of the size and with the layout of the real ranking."""
+  chunk = ranking.user_chunk_size(len(items))
+
+  def run():
+    transposed = tf.transpose(items)
+    for start in range(0, len(users), chunk):
+      action(users[start:start + chunk], transposed)
+
+  return run
 
 
 def rebuild_section(log: Interactions, repeats: int) -> Iterator[Figure]:
@@ -38,8 +43,8 @@ def rebuild_section(log: Interactions, repeats: int) -> Iterator[Figure]:
     sampler = trainer.sampler
     users, items = tf.gather(vectors[0], sampler.users), vectors[1]
     yield compare(
-        lambda: sampler.refresh(*vectors, 0), _in_chunks(users, lambda part: _product(part, items)),
-        repeats, section='rebuild', name='reservoir rebuild against its bare product',
+        lambda: sampler.refresh(*vectors, 0), _in_chunks(users, items, _product), repeats,
+        section='rebuild', name='reservoir rebuild against its bare product',
         shape=log.name, target=('<=', 2.),
         note=f'ranks {sampler.first_rank} to {sampler.first_rank + sampler.size - 1} of '
              f'{len(users)} users')
@@ -58,6 +63,6 @@ def evaluation_section(log: Interactions, repeats: int) -> Iterator[Figure]:
   yield compare(
       lambda: protocol.evaluate_block(*vectors, seen, log.user[block.test], log.item[block.test],
                                       context.popularity),
-      _in_chunks(users, lambda part: _product_and_top(part, items, depth)), repeats,
+      _in_chunks(users, items, lambda *pair: _product_and_top(*pair, depth)), repeats,
       section='evaluation', name='evaluation against product and top-k', shape=log.name,
       target=('<=', 1.5), note=f'{len(users)} users, {len(metrics.CUTOFFS)} cut-offs')

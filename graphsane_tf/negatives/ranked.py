@@ -9,9 +9,8 @@ from graphsane_tf.graph import csr
 from graphsane_tf.negatives.uniform import Complement
 from graphsane_tf.random import Seeds
 
-# Entries of the score matrix held at once, and of the part that is partitioned at once (in cache).
+# Entries of a table in work held at once.
 _CHUNK_FLOATS = 1 << 23
-_CACHE_KEYS = 1 << 18
 
 
 def start_rank(options, num_items: int) -> int:
@@ -56,13 +55,9 @@ def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
   return columns, np.where(found, best, np.float32(-np.inf))
 
 
-def ranked_items(user_vectors, item_vectors, excluded: csr.Csr, first: int, last: int,
-                 selection: str = 'partition') -> Tuple[np.ndarray, np.ndarray]:
+def ranked_items(user_vectors, item_vectors, excluded: csr.Csr, first: int,
+                 last: int) -> Tuple[np.ndarray, np.ndarray]:
   """Ranks first + 1 to last of each user's unobserved items by dot product.
-
-  Both selections give the same ranking. 'top_k' is `tf.math.top_k` over chunks of users and tiles of
-  items, on a GPU where there is one. 'partition' selects on the CPU and takes over for rankings that are
-  hundreds deep, where `tf.math.top_k` slows down.
 
   Args:
     user_vectors: [n, D] float32.
@@ -70,29 +65,13 @@ def ranked_items(user_vectors, item_vectors, excluded: csr.Csr, first: int, last
     excluded: [n, num_items] items that are not ranked.
     first: ranks left out at the top.
     last: last rank, at most num_items.
-    selection: 'top_k' or 'partition'.
 
   Returns:
     items [n, last - first] int32, -1 beyond the unobserved items, and their scores, float32.
   """
-  num_users, num_items = excluded.num_rows, excluded.num_columns
-  if selection == 'top_k':
-    items, scores = ranking.top_k(user_vectors, item_vectors, np.arange(num_users),
-                                  (excluded.indptr, excluded.indices), last)
-    return items[:, first:], scores[:, first:]
-  items = np.full((num_users, last - first), -1, np.int32)
-  scores = np.full((num_users, last - first), -np.inf, np.float32)
-  chunk = max(1, _CHUNK_FLOATS // num_items)
-  part = max(1, _CACHE_KEYS // num_items)
-  for start in range(0, num_users, chunk):
-    product = tf.matmul(user_vectors[start:start + chunk], item_vectors, transpose_b=True).numpy()
-    for offset in range(0, len(product), part):
-      rows = slice(start + offset, min(start + offset + part, start + len(product)))
-      edges = slice(excluded.indptr[rows.start], excluded.indptr[rows.stop])
-      row = np.repeat(np.arange(rows.stop - rows.start), excluded.degree[rows])
-      found = top_keys(product[offset:offset + part], (row, excluded.indices[edges]), last)
-      items[rows], scores[rows] = (array[:, first:] for array in found)
-  return items, scores
+  items, scores = ranking.top_k(user_vectors, item_vectors, np.arange(excluded.num_rows),
+                                (excluded.indptr, excluded.indices), last)
+  return items[:, first:], scores[:, first:]
 
 
 class SlotEdges(tf.Module):

@@ -162,8 +162,7 @@ class Sane(NegativeSampler):
       self.membership.assign(membership)
       self.category.assign(tf.argmax(membership, axis=1, output_type=tf.int32))
     items, _ = ranked_items(tf.gather(user_vectors, self.users), item_vectors, self._excluded,
-                            self.first_rank - 1, self.first_rank - 1 + self.size,
-                            self.config.sane.selection)
+                            self.first_rank - 1, self.first_rank - 1 + self.size)
     self.table.assign(items)
     if self._by_evidence and epoch == 0:
       self._fit_concentration()

@@ -30,12 +30,11 @@ def test_top_keys_with_ties_and_signs(depth):
   np.testing.assert_array_equal(values, np.where(items >= 0, taken, -np.inf))
 
 
-@pytest.mark.parametrize('selection', ['top_k', 'partition'])
-def test_band_of_a_ranking(selection):
+def test_band_of_a_ranking():
   rng = np.random.default_rng(1)
   users, items = (rng.normal(size=(n, 6)).astype(np.float32) for n in (40, 90))
   excluded = csr.from_pairs(np.array([7, 7, 9]), np.array([3, 50, 0]), 40, 90)
-  found, scores = ranked.ranked_items(users, items, excluded, 20, 50, selection)
+  found, scores = ranked.ranked_items(users, items, excluded, 20, 50)
   product = users @ items.T
   product[excluded.rows(), excluded.indices] = -np.inf
   np.testing.assert_array_equal(found, np.argsort(-product, axis=1)[:, 20:50])

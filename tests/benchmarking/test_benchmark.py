@@ -1,0 +1,129 @@
+"""The benchmark on tiny shapes: its table, its sections, and libraries that are missing."""
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from graphsane_tf.benchmarking import figures, logs, peers, plain, scoring, suite, training
+from graphsane_tf.errors import UserError
+from graphsane_tf.random import Seeds
+
+_SHAPE = logs.Shape('tiny', 90, 130, 2_600)
+
+
+@pytest.fixture(name='log', scope='module')
+def _log():
+  return logs.generate(_SHAPE)
+
+
+@pytest.fixture(name='no_peers')
+def _no_peers(monkeypatch):
+  assert peers.peer('a_library_that_nobody_has') is None
+  monkeypatch.setattr(peers, 'peer', lambda name: None)
+
+
+def test_generated_logs_have_the_shape_asked_for(log):
+  assert (len(log), log.num_users, log.num_items) == (2_600, 90, 130)
+  pairs = log.user.astype(np.int64) * log.num_items + log.item
+  assert len(np.unique(pairs)) == len(log)
+  # Numbered in the order of first rows, as every log is.
+  for part in (log.user, log.item):
+    first = np.unique(part, return_index=True)[1]
+    assert (np.diff(first) > 0).all()
+
+
+def test_ratios_targets_and_table():
+  rounds = [(2., 8.), (1., 5.), (4., 8.)]
+  faster = figures.of_rounds(rounds, faster=True, section='s', name='a', shape='x',
+                             target=('>=', 5.))
+  assert (faster.ratio, faster.spread, faster.met) == (4., (2., 5.), False)
+  slower = figures.of_rounds(rounds, section='s', name='b', shape='x', target=('<=', .3))
+  assert (slower.ratio, slower.ours, slower.other, slower.met) == (.25, 2., 8., True)
+  limit = figures.Figure('s', 'c', 'x', 'GiB', ours=7., target=('<=', 6.), absolute=True)
+  skipped = figures.Figure('s', 'd', 'x', target=('>=', 1.), note='it is not installed')
+  assert limit.met is False and skipped.met is None
+  text = figures.table([faster, slower, limit, skipped])
+  lines = text.splitlines()
+  assert len(lines) == 7 and len({len(line) for line in lines[:6]}) == 1
+  assert 'NO' in lines[2] and 'yes' in lines[3] and '<= 6GiB' in lines[4] and 'skipped' in lines[5]
+  assert lines[6] == 'd: it is not installed'
+
+
+def test_both_are_timed_in_turn():
+  calls = []
+  figures.compare(lambda: calls.append('a'), lambda: calls.append('b'), 2, section='s', name='n',
+                  shape='x')
+  assert calls == ['a', 'b'] * 3
+
+
+def test_missing_libraries_are_reported_and_skipped(log, no_peers):
+  del no_peers
+  for section in (peers.lightgcn_section, peers.implicit_section):
+    figure, = section(log, 1)
+    assert figure.ours is None and 'is not installed' in figure.note
+
+
+def test_suite_writes_what_it_shows(log, no_peers, monkeypatch, tmp_path):
+  del no_peers, log
+  shapes = {name: _SHAPE for name in logs.SHAPES}
+  monkeypatch.setattr(logs, 'SHAPES', shapes)
+  lines = []
+  path = tmp_path / 'figures.json'
+  suite.run(quick=True, only=['rebuild', 'evaluation', 'implicit'], repeats=1, path=str(path),
+            log=lines.append)
+  found = json.loads(path.read_text())['figures']
+  assert [figure['section'] for figure in found] == ['rebuild', 'evaluation', 'implicit']
+  assert found[0]['ratio'] > 0 and found[2]['ratio'] is None
+  assert any('| figure' in line for line in lines)
+  with pytest.raises(UserError, match='no section speed'):
+    suite.run(quick=True, only=['speed'])
+  with pytest.raises(UserError, match='folder'):
+    suite.run(quick=True, path=str(tmp_path / 'none' / 'figures.json'))
+
+
+def test_train_step_sections(log):
+  figure, = training.step_section(log, 1, batches=(64,))
+  assert figure.ratio > 0 and figure.target == ('>=', 1.5)
+  figure, = training.bare_section(log, 1, batches=(64,))
+  assert figure.ratio > 0
+
+
+def test_rebuild_is_compared_with_the_users_it_ranks(log):
+  figure, = scoring.rebuild_section(log, 1)
+  assert f'of {len(np.unique(training.context_of(log, 3).users))} users' in figure.note
+
+
+@pytest.mark.parametrize('batch', [40])
+def test_every_way_to_compute_a_step_gives_the_same_losses(log, batch, tmp_path):
+  """Whole graph, samples that take every neighbour, and the plain step: within 1e-4 of each other."""
+  found = {}
+  context = training.context_of(log, 2)
+  rows = np.arange(batch)
+  for kind in ('whole', 'sampled', 'plain'):
+    config = training.config_of(
+        train__batch_size=batch, model__dropout=0., model__fanout=(130, 130), model__num_knn=130,
+        model__embedding_dim=8, model__propagation='whole' if kind == 'whole' else 'sampled')
+    trainer = training.trainer_of(log, 2, config, tmp_path / kind,
+                                  training.previous_of(log, 2, config))
+    trainer.sampler.refresh(*trainer.represent(), 0)
+    step = trainer.step
+    if kind == 'plain':
+      step = plain.PlainStep(
+          config, context, trainer.model.graph, trainer.model.backbone, trainer.sampler,
+          plain.PlainSgct(config, context, trainer.distiller.teacher, (0, 2)),
+          trainer.model.optimizer, 'sampled')
+    seeds = Seeds(tf.constant([3, 4]))
+    # The view has its own stream, so that all three draw the same negatives.
+    view = trainer.model.graph.whole() if kind == 'whole' else step.view(seeds.child('view'))
+    with tf.GradientTape() as tape:
+      losses = step.losses(view, tf.constant(context.users[rows], tf.int32),
+                           tf.constant(context.items[rows], tf.int32), seeds)
+      total = sum(losses.values())
+    gradients = [tf.convert_to_tensor(part).numpy()
+                 for part in tape.gradient(total, trainer.model.backbone.trainable_variables)]
+    found[kind] = {name: float(value) for name, value in losses.items()}, gradients
+  for kind in ('sampled', 'plain'):
+    assert found[kind][0] == pytest.approx(found['whole'][0], rel=1e-4)
+    for one, other in zip(found[kind][1], found['whole'][1]):
+      np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
