@@ -13,7 +13,8 @@ from tests import logs
 
 @pytest.fixture(scope='module', name='run')
 def _run(tmp_path_factory):
-  settings = logs.tiny_config(blocks__num_incremental=2, model__dropout=.4, model__fanout=(2, 2))
+  settings = logs.tiny_config(blocks__num_incremental=2, model__dropout=.4, model__fanout=(2, 2),
+                              seed=1)
   run = incremental.IncrementalRun(settings, logs.random_log(900, 40, 60),
                                    tmp_path_factory.mktemp('audit') / 'run', log=lambda line: None)
   run.run()
