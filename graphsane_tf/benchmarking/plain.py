@@ -26,7 +26,7 @@ class PlainView(views.SampledView):
     values = rows(tf.reshape(found, [-1]))
     values = tf.reshape(values, [-1, fanout, values.shape[1]])
     share = drawn / tf.maximum(tf.reduce_sum(drawn, axis=1, keepdims=True), 1.)
-    return tf.reduce_sum(share[:, :, None] * values, axis=1)
+    return tf.einsum('nf,nfd->nd', share, values)
 
 
 class PlainSgct(Sgct):

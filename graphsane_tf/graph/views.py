@@ -10,7 +10,7 @@ from typing import Callable, Dict, Optional
 import numpy as np
 import tensorflow as tf
 
-from graphsane_tf.graph import csr, knn
+from graphsane_tf.graph import csr, knn, products
 from graphsane_tf.random import Seeds
 
 Rows = Callable[[Optional[tf.Tensor]], tf.Tensor]
@@ -195,6 +195,5 @@ class SampledView(View):
       raise ValueError('a sampled view needs the nodes it is to compute.')
     found, drawn = draw_neighbours(self.relations[relation], nodes, fanout, self._seeds.next())
     distinct, place = tf.unique(tf.reshape(found, [-1]))
-    values = tf.gather(rows(distinct), tf.reshape(place, tf.shape(found)))
     share = drawn / tf.maximum(tf.reduce_sum(drawn, axis=1, keepdims=True), 1.)
-    return tf.einsum('nf,nfd->nd', share, values)
+    return products.weighted_sums(rows(distinct), tf.reshape(place, tf.shape(found)), share)

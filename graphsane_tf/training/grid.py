@@ -17,6 +17,8 @@ from graphsane_tf.errors import UserError
 # Flags that say what is the default anyway: without them two tables share a cell.
 _DEFAULTS = ('--sampler=uniform', '--clusters=structural', '--config.clustering.num_clusters=10',
              '--config.sane.size=100')
+# Two spellings of the same choice.
+_SHORT = {'--sampler=sane': '--sane'}
 # Flags that do not change a cell's numbers.
 _PLACES = ('--data_dir=',)
 # Seconds of a cell when nothing like it has been run: process start, and training by data set.
@@ -74,7 +76,7 @@ class Cell:
     return self.folder.parent / f'{self.name}.cell.json'
 
   def _choices(self) -> List[str]:
-    return [flag for flag in self.flags if not flag.startswith(_PLACES)]
+    return [_SHORT.get(flag, flag) for flag in self.flags if not flag.startswith(_PLACES)]
 
   def note(self) -> Dict:
     """Flags and wall-clock seconds of the cell as it was run; {} before."""
@@ -92,6 +94,7 @@ class Cell:
       UserError: if the folder was made with other flags.
     """
     flags = self.note().get('flags')
+    flags = flags and [_SHORT.get(flag, flag) for flag in flags]
     if flags is not None and flags != self._choices():
       other = sorted(set(flags) ^ set(self._choices())) or ['their order']
       raise UserError(f'{self.folder} was made with other flags ({" ".join(other)}): choose '

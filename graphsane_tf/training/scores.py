@@ -1,19 +1,10 @@
 """Scores of (row, column) pairs whose memory and gradients do not grow with pairs times size."""
 import tensorflow as tf
 
+from graphsane_tf.graph import products
+
 # Columns that are gathered one by one; beyond it all at once, to keep the graph small.
 _MAX_COLUMNS = 64
-
-
-def _sparse_product(rows, columns, weight, shape, dense):
-  """The product with the sparse matrix of these entries, which come sorted by row.
-
-  Two entries in one place are added up.
-  """
-  matrix = tf.raw_ops.SparseTensorToCSRSparseMatrix(
-      indices=tf.stack([tf.cast(rows, tf.int64), tf.cast(columns, tf.int64)], axis=1),
-      values=weight, dense_shape=tf.cast(tf.stack(shape), tf.int64))
-  return tf.raw_ops.SparseMatrixMatMul(a=matrix, b=dense)
 
 
 @tf.custom_gradient
@@ -41,14 +32,9 @@ def pair_scores(user_rows: tf.Tensor, item_table: tf.Tensor, items: tf.Tensor):
     scores = tf.linalg.matvec(tf.gather(item_table, items), user_rows)
 
   def gradient(upstream):
-    batch, number = tf.shape(user_rows)[0], tf.shape(item_table)[0]
-    weight, column = tf.reshape(upstream, [-1]), tf.reshape(items, [-1])
-    row = tf.repeat(tf.range(batch), tf.shape(items)[1])
-    order = tf.argsort(column, stable=True)
-    item_gradient = _sparse_product(
-        tf.gather(column, order), tf.gather(row, order), tf.gather(weight, order),
-        [number, batch], user_rows)
-    user_gradient = _sparse_product(row, column, weight, [batch, number], item_table)
+    weight = products.matrix(items, upstream, tf.shape(item_table)[0])
+    user_gradient = products.multiply(weight, item_table)
+    item_gradient = products.multiply(products.transposed(weight), user_rows)
     return user_gradient, item_gradient, None
 
   return scores, gradient

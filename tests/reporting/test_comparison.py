@@ -152,3 +152,14 @@ def test_published_numbers_are_found(name):
   found = [published.recall(table.published, dataset, row.label) for row in table.rows]
   ours_only = {'SGCT+Uniform', 'SGCT+DNS'}
   assert all((value is None) == (row.label in ours_only) for value, row in zip(found, table.rows))
+
+
+def test_two_spellings_of_sane_are_one_cell(tmp_path):
+  row = specs.TABLES['main'].rows[-3]
+  assert row.label == 'SGCT-SANE'
+  cell = grid.cells([row], {'drift': []}, 1, tmp_path)[1]
+  fake_grid.write_cell(cell)
+  cell.save_note(1.)
+  other = next(r for r in specs.TABLES['samplers'].rows if r.label == 'SGCT+SANE')
+  same = grid.cells([other], {'drift': []}, 1, tmp_path)[1]
+  assert same.folder == cell.folder and same.results() is not None
