@@ -101,9 +101,6 @@ def default_config() -> config_dict.ConfigDict:
   c.sane.max_risk = 0.01
   # In a small catalogue the band starts no later than this share of it.
   c.sane.max_start_share = 0.04
-  # How the band is found: 'top_k' (tf.math.top_k, on a GPU where there is one) or 'partition' (on the
-  # CPU; the same items).
-  c.sane.selection = 'top_k'
   # Epochs between two rebuilds (f).
   c.sane.refresh_epochs = 2
   # Interest shift: the 'printed' difference of two blocks, or by 'evidence' (see negatives/sane.py).
@@ -273,12 +270,15 @@ def default_config() -> config_dict.ConfigDict:
 
 
 def restored(saved: Dict[str, Any]) -> config_dict.ConfigDict:
-  """The configuration of a saved run; fields that it did not know yet have their defaults."""
+  """The configuration of a run saved by this or an older version.
+
+  Fields that it did not know yet have their defaults, and those that are gone are left out.
+  """
   def update(config, values):
     for name, value in values.items():
-      if isinstance(value, dict) and name in config:
+      if name in config and isinstance(value, dict):
         update(config[name], value)
-      else:
+      elif name in config:
         config[name] = value
   config = config_dict.ConfigDict(default_config().to_dict(), type_safe=False)
   update(config, saved)

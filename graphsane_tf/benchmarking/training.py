@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from graphsane_tf.benchmarking import bare, plain
-from graphsane_tf.benchmarking.figures import Figure, compare, of_rounds
+from graphsane_tf.benchmarking.figures import Figure, compare, of_rounds, seconds
 from graphsane_tf.config import default_config, resolved
 from graphsane_tf.data.blocks import BlockStream
 from graphsane_tf.data.interactions import Interactions
@@ -116,26 +116,22 @@ def epoch_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure
   with tempfile.TemporaryDirectory() as folder:
     validate = validation_of(log, 3)
     never = {'train__epochs': 10_000, 'train__patience': 10_000, 'train__min_epochs': 1, **changes}
-    actions, first = [], []
+    actions = []
     for sampler in ('sane', 'uniform'):
       config = config_of(sampler=sampler, **never)
       trainer = trainer_of(log, 3, config, pathlib.Path(folder) / sampler,
                            previous_of(log, 3, config))
+      # Traces everything that is not the rebuild's own.
       stepper(trainer.run_steps, len(trainer.context.users), config.train.batch_size, 1)()
+      validate(*trainer.represent())
       actions.append(_epochs(trainer, validate, config.sane.refresh_epochs))
-    first.append(tuple(_timed(action) for action in actions))
+    first = [tuple(map(seconds, actions))]
     common = {'section': 'epoch', 'shape': log.name}
     count = (config.sane.refresh_epochs,) * 2
     yield compare(*actions, repeats, calls=count, warm=False, target=('<=', 1.1),
                   name='epoch with SANE against uniform, rebuilds and validation included', **common)
     yield of_rounds([(ours / count[0], other / count[0]) for ours, other in first],
                     name="the same, a block's first epochs (clusters start)", **common)
-
-
-def _timed(action) -> float:
-  started = time.perf_counter()
-  action()
-  return time.perf_counter() - started
 
 
 def _epochs(trainer: BlockTrainer, validate, count: int):

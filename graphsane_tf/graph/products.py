@@ -1,28 +1,32 @@
-"""Products with sparse matrices that live for one step, and their gradients."""
+"""Products with sparse matrices that live for one step, and their gradients.
+
+A matrix is given as the [n, f] columns of the f entries of each row and their [n, f] float32 values; two
+entries in one place are added up.
+"""
 import tensorflow as tf
 
 
-def matrix(columns: tf.Tensor, weight: tf.Tensor, num_columns: tf.Tensor) -> tf.Tensor:
-  """A CSR variant tensor; to be made inside the `tf.function` using it.
-
-  Args:
-    columns: [n, f] columns of the f entries of each row; two in one place are added up.
-    weight: [n, f] float32 their values.
-    num_columns: of the matrix.
-  """
+def _matrix(columns: tf.Tensor, weight: tf.Tensor, shape) -> tf.Tensor:
   rows, width = tf.unstack(tf.shape(columns, out_type=tf.int64))
   row = tf.repeat(tf.range(rows), width)
   return tf.raw_ops.SparseTensorToCSRSparseMatrix(
       indices=tf.stack([row, tf.cast(tf.reshape(columns, [-1]), tf.int64)], axis=1),
-      values=tf.reshape(weight, [-1]),
-      dense_shape=tf.stack([rows, tf.cast(num_columns, tf.int64)]))
+      values=tf.reshape(weight, [-1]), dense_shape=tf.cast(tf.stack(shape), tf.int64))
 
 
-def transposed(sparse: tf.Tensor) -> tf.Tensor:
-  return tf.raw_ops.SparseMatrixTranspose(input=sparse, type=tf.float32)
+def product(columns: tf.Tensor, weight: tf.Tensor, dense: tf.Tensor) -> tf.Tensor:
+  """The product with a dense [m, d] matrix, [n, d]."""
+  rows = tf.shape(columns)[0]
+  # TensorFlow's product ends the process where there is no row.
+  sparse = _matrix(columns, weight, [tf.maximum(rows, 1), tf.shape(dense)[0]])
+  return tf.raw_ops.SparseMatrixMatMul(a=sparse, b=dense)[:rows]
 
 
-def multiply(sparse: tf.Tensor, dense: tf.Tensor) -> tf.Tensor:
+def transposed_product(columns: tf.Tensor, weight: tf.Tensor, dense: tf.Tensor,
+                       num_columns: tf.Tensor) -> tf.Tensor:
+  """The product of the transposed matrix with a dense [n, d] matrix, [num_columns, d]."""
+  sparse = _matrix(columns, weight, [tf.shape(columns)[0], num_columns])
+  sparse = tf.raw_ops.SparseMatrixTranspose(input=sparse, type=tf.float32)
   return tf.raw_ops.SparseMatrixMatMul(a=sparse, b=dense)
 
 
@@ -32,8 +36,9 @@ def weighted_sums(table: tf.Tensor, places: tf.Tensor, weight: tf.Tensor) -> tf.
   Neither the rows nor their gradients are gathered. There is no gradient for the weights.
   """
   @tf.custom_gradient
-  def product(dense):
-    sparse = matrix(places, weight, tf.shape(dense)[0])
-    return multiply(sparse, dense), lambda upstream: multiply(transposed(sparse), upstream)
+  def sums(dense):
+    # The gradient makes a matrix of its own: a tape outside of a function could not carry this one.
+    return product(places, weight, dense), lambda upstream: transposed_product(
+        places, weight, upstream, tf.shape(dense)[0])
 
-  return product(table)
+  return sums(table)

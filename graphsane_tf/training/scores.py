@@ -32,9 +32,9 @@ def pair_scores(user_rows: tf.Tensor, item_table: tf.Tensor, items: tf.Tensor):
     scores = tf.linalg.matvec(tf.gather(item_table, items), user_rows)
 
   def gradient(upstream):
-    weight = products.matrix(items, upstream, tf.shape(item_table)[0])
-    user_gradient = products.multiply(weight, item_table)
-    item_gradient = products.multiply(products.transposed(weight), user_rows)
+    user_gradient = products.product(items, upstream, item_table)
+    item_gradient = products.transposed_product(
+        items, upstream, user_rows, tf.shape(item_table)[0])
     return user_gradient, item_gradient, None
 
   return scores, gradient

@@ -82,6 +82,7 @@ def test_suite_writes_what_it_shows(log, no_peers, monkeypatch, tmp_path):
     suite.run(quick=True, path=str(tmp_path / 'none' / 'figures.json'))
 
 
+@pytest.mark.slow
 def test_train_step_sections(log):
   figure, = training.step_section(log, 1, batches=(64,))
   assert figure.ratio > 0 and figure.target == ('>=', 1.5)

@@ -27,7 +27,15 @@ def test_weighted_sums_and_their_gradient():
 
 
 def test_no_rows():
-  table = tf.ones([3, 2])
-  empty = tf.zeros([0, 4])
-  result = tf.function(lambda: products.weighted_sums(table, tf.cast(empty, tf.int32), empty))()
+  table, empty = tf.ones([3, 2]), tf.zeros([0, 4])
+
+  @tf.function
+  def gradient():
+    with tf.GradientTape() as tape:
+      tape.watch(table)
+      result = products.weighted_sums(table, tf.cast(empty, tf.int32), empty)
+    return result, tape.gradient(result, table)
+
+  result, found = gradient()
   assert result.shape == (0, 2)
+  np.testing.assert_array_equal(found, np.zeros((3, 2)))
