@@ -32,7 +32,10 @@ class Relation:
 
   def sparse_matrix(self) -> tf.Tensor:
     """The binary matrix as a CSR variant tensor; to be called inside the `tf.function` using it."""
-    rows = tf.repeat(tf.range(self.num_rows, dtype=tf.int64), self.indptr[1:] - self.indptr[:-1])
+    # A running count of the rows that begin; tf.repeat would make a table of rows x largest degree.
+    begins = tf.math.unsorted_segment_sum(
+        tf.ones([self.num_rows - 1], tf.int64), self.indptr[1:-1], self.num_edges + 1)
+    rows = tf.cumsum(begins)[:-1]
     return tf.raw_ops.SparseTensorToCSRSparseMatrix(
         indices=tf.stack([rows, tf.cast(self.indices[:-1], tf.int64)], axis=1),
         values=tf.ones([self.num_edges], tf.float32),

@@ -80,13 +80,13 @@ class SlotEdges(tf.Module):
   def __init__(self, table: csr.Csr):
     super().__init__()
     self.indptr = tf.constant(table.indptr, tf.int64)
+    self.rows = tf.constant(table.rows(), tf.int32)
     self.items = tf.constant(np.append(table.indices, 0), tf.int32)
 
   def of(self, start: tf.Tensor, stop: tf.Tensor):
     """Rows (relative to `start`) and items of the edges of slots start to stop - 1."""
-    bounds = self.indptr[start:stop + 1]
-    rows = tf.repeat(tf.range(stop - start), bounds[1:] - bounds[:-1])
-    return rows, self.items[bounds[0]:bounds[-1]]
+    first, last = self.indptr[start], self.indptr[stop]
+    return self.rows[first:last] - start, self.items[first:last]
 
 
 class ItemTable(tf.Module):

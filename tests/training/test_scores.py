@@ -39,3 +39,18 @@ def test_l2_loss_counts_a_row_as_often_as_it_occurs():
   count = np.array([2., 0., 3., 0., 1.])[:, None]
   np.testing.assert_allclose(loss, 1.5 * np.sum(count * table.numpy() ** 2), rtol=1e-5)
   np.testing.assert_allclose(tape.gradient(loss, table), 3. * count * table.numpy(), rtol=1e-5)
+
+
+def test_no_pairs_have_no_gradient():
+  users, table = tf.zeros([0, 5]), tf.ones([9, 5])
+
+  @tf.function
+  def gradients():
+    with tf.GradientTape() as tape:
+      tape.watch([users, table])
+      scores = pair_scores(users, table, tf.zeros([0, 3], tf.int32))
+    return tape.gradient(scores, [users, table])
+
+  user_gradient, item_gradient = gradients()
+  assert user_gradient.shape == (0, 5)
+  np.testing.assert_array_equal(item_gradient, np.zeros((9, 5)))
