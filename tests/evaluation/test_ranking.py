@@ -2,6 +2,7 @@
 import graphsane_tf  # Selects legacy Keras.
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from graphsane_tf.evaluation import ranking
 
@@ -76,3 +77,36 @@ def test_is_repeatable_and_traced_once():
   for one, two in zip(first, again):
     np.testing.assert_array_equal(one, two)
   assert ranking._rank_chunk.experimental_get_tracing_count() == 1
+
+
+def _select(scores, k):
+  return tf.function(ranking.select)(
+      tf.constant(scores), tf.constant(k), tf.constant(ranking.group_size(scores.shape[1], k)))
+
+
+@pytest.mark.parametrize('k', [1, 20, 150, 500])
+@pytest.mark.parametrize('kind', ['plain', 'skewed', 'rounded', 'equal', 'mostly_masked', 'all_masked'])
+def test_select_is_top_k(kind, k):
+  """The fast path gives what `tf.math.top_k` gives, bit for bit, ties included."""
+  rng = np.random.default_rng(3)
+  scores = rng.normal(size=(40, 1_024)).astype(np.float32)
+  if kind == 'skewed':
+    scores = np.exp(6 * scores)
+  elif kind == 'rounded':
+    scores = scores.round(1)
+  elif kind == 'equal':
+    scores[:] = 1.
+  elif kind == 'mostly_masked':
+    scores[rng.random(scores.shape) < .95] = -np.inf
+  elif kind == 'all_masked':
+    scores[::2] = -np.inf
+  values, columns = _select(scores, k)
+  wanted, wanted_columns = tf.math.top_k(scores, k)
+  np.testing.assert_array_equal(values, wanted)
+  finite = np.isfinite(wanted)
+  np.testing.assert_array_equal(columns.numpy()[finite], wanted_columns.numpy()[finite])
+
+
+def test_group_size():
+  assert [ranking.group_size(5_568, k) for k in (1, 20, 300, 1_000, 3_000)] == [64, 64, 8, 2, 1]
+  assert ranking.group_size(64, 64) == 1
