@@ -12,10 +12,11 @@ from graphsane_tf import cli
 _QUICK = flags.DEFINE_bool('quick', False, 'Only the Gowalla shape, in less than 3 minutes.')
 _JSON = flags.DEFINE_string('json', None, 'File for the figures.')
 _ONLY = flags.DEFINE_list('only', [], 'Sections to run (default: all).')
-_REPEATS = flags.DEFINE_integer('repeats', None, 'Rounds of each comparison (default: 7, or 3 with '
-                                '--quick).', lower_bound=1)
-_LOG = flags.DEFINE_string('log', None, 'A CSV log (user, item, timestamp) on which incremental blocks '
-                           'are compared with full retraining, besides generated ones.')
+_REPEATS = flags.DEFINE_integer(
+    'repeats', None, 'Rounds of each comparison (default: 7, or 3 with --quick).', lower_bound=1)
+_LOG = flags.DEFINE_string(
+    'log', None, 'A CSV log (user, item, timestamp) on which incremental blocks are compared with '
+    'full retraining, besides generated ones.')
 _MIN = flags.DEFINE_integer('min_interactions', 10, 'Fewest interactions of a user, and of an item, '
                             'in that log.', lower_bound=0)
 

@@ -1,9 +1,9 @@
-"""What a train step cannot do without: its products, sparse products and gathers. For comparison."""
+"""What a train step cannot do without: products, sparse products and gathers. For comparison."""
 from typing import Callable
 
 import tensorflow as tf
 
-from graphsane_tf.graph import views
+from graphsane_tf.graph import products, views
 from graphsane_tf.random import Seeds
 from graphsane_tf.training.block import BlockTrainer
 from graphsane_tf.training.scores import pair_scores
@@ -26,7 +26,8 @@ def _encode(backbone, view: views.View, nodes):
       return combine(embedding(kind)(at), mean, weight)
     return view.share(rows)
 
-  inner_rows = {'u': inner('u', 'i', backbone.item_inner), 'i': inner('i', 'u', backbone.user_inner)}
+  inner_rows = {'u': inner('u', 'i', backbone.item_inner),
+                'i': inner('i', 'u', backbone.user_inner)}
 
   def tower(kind, other, outer_weight, knn_weight):
     own = embedding(kind)(nodes[kind])
@@ -43,8 +44,8 @@ def bare_steps(trainer: BlockTrainer, users: tf.Tensor, positives: tf.Tensor) ->
   """A function of a count that runs so many bare steps of MGCCF with SGCT and SANE.
 
   Nodes, negatives and neighbours are those of one real batch, drawn beforehand. A step makes the
-  products, sparse products and gathers of the real one and their gradients; it draws nothing, and has no
-  dropout, activations, losses or optimiser.
+  products, sparse products and gathers of the real one and their gradients; it draws nothing, and
+  has no dropout, activations, losses or optimiser.
 
   Args:
     trainer: its model, sampler and distiller give the sizes.
@@ -54,7 +55,8 @@ def bare_steps(trainer: BlockTrainer, users: tf.Tensor, positives: tf.Tensor) ->
   step, backbone = trainer.step, trainer.model.backbone
   graph, whole = trainer.model.graph, trainer.propagation == 'whole'
   seeds = Seeds(tf.constant([1, 2]))
-  uniform, _ = step._uniform.draw(users, step._num_uniform, seeds.next())  # pylint: disable=protected-access
+  # pylint: disable=protected-access
+  uniform, _ = step._uniform.draw(users, step._num_uniform, seeds.next())
   negatives = tf.concat([uniform, trainer.sampler.draw(users, positives, seeds).items], axis=1)
   # Eager sampled views give the places of the real step; a whole one is made inside the function.
   partners = backbone.partners(graph.sampled(seeds), users, positives, seeds)
@@ -74,21 +76,21 @@ def bare_steps(trainer: BlockTrainer, users: tf.Tensor, positives: tf.Tensor) ->
     nodes = tf.gather(nodes, places)
     near, _ = views.draw_neighbours(
         teacher.relation(relation), nodes, trainer.distiller.options.num_positives, seeds.next())
-    far, _ = trainer.distiller._complements[relation].draw(  # pylint: disable=protected-access
+    far, _ = trainer.distiller._complements[relation].draw(
         nodes, trainer.distiller.options.num_negatives, seeds.next())
     anchors[relation] = (tf.cast(places, tf.int32), near, far)
   centres = trainer.sampler.clusters.centres
   variables = step.variables
 
   def run(view, shift):
-    """The gradients; `shift` is 0, known only when it runs, so that nothing is done once for all."""
+    """The gradients; `shift` is 0, but known only when it runs, so nothing is done once for all."""
     with tf.GradientTape() as tape:
       found = _encode(backbone, view, {'u': all_users + shift, 'i': all_items + shift})
-      user_rows = tf.gather(found['u'][1], user_places[:size])
+      user_rows = products.rows_at(found['u'][1], user_places[:size])
       outputs = [pair_scores(user_rows, found['i'][1], pair_items)]
       for kind, places in (('u', user_places), ('i', tf.concat(
           [item_places[:size], item_places[size + count:]], axis=0))):
-        outputs += [tf.gather(layer, places) for layer in found[kind]]
+        outputs += [products.rows_at(layer, places) for layer in found[kind]]
       for relation, (places, near, far) in anchors.items():
         rows = tf.gather(found[relation[0]][0], places)
         table = trainer.distiller.teacher.embedding('item' if relation == 'ui' else 'user')

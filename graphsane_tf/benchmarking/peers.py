@@ -42,7 +42,7 @@ def lightgcn_section(log: Interactions, repeats: int, batch: int = _BATCH) -> It
     for layout in ('csr', 'coo'):
       other = _torch_steps(torch, context, batch, count, layout)
       yield compare(ours, other, repeats, calls=(count, count), faster=True,
-                    name=f'{name} {torch.__version__.split("+")[0]} ({layout.upper()} matrix)', **common)
+                    name=f'{name} {torch.__version__} ({layout.upper()} matrix)', **common)
 
 
 def _torch_steps(torch, context, batch: int, count: int, layout: str):
@@ -60,7 +60,8 @@ def _torch_steps(torch, context, batch: int, count: int, layout: str):
     matrix = matrix.to_sparse_csr()
   table = torch.nn.Parameter(.1 * torch.randn(num_users + num_items, 64))
   optimizer = torch.optim.Adam([table], lr=1e-3)
-  users, items = (torch.from_numpy(part.astype(np.int64)) for part in (context.users, context.items))
+  users, items = (
+      torch.from_numpy(part.astype(np.int64)) for part in (context.users, context.items))
 
   class Product(torch.autograd.Function):
     """The matrix is symmetric, so its gradient is the same product (CSR has no better one)."""

@@ -63,6 +63,7 @@ class PlainStep(TrainStep):
 
   pair_scores = staticmethod(plain_pair_scores)
   gathered_l2_loss = staticmethod(plain_l2_loss)
+  rows_at = staticmethod(tf.gather)
 
   def view(self, seeds):
     return PlainView(self._graph, seeds)

@@ -27,7 +27,8 @@ def _child(*arguments: str) -> subprocess.CompletedProcess:
                         capture_output=True, text=True, check=False)
 
 
-def memory_section(shape: logs.Shape, edges: Sequence[int], steps: int = _STEPS) -> Iterator[Figure]:
+def memory_section(shape: logs.Shape, edges: Sequence[int],
+                   steps: int = _STEPS) -> Iterator[Figure]:
   """Peak memory of whole incremental runs with growing numbers of edges between the same nodes."""
   before: Optional[tuple] = None
   for number in edges:
@@ -64,10 +65,11 @@ def startup_section(log: Interactions, repeats: int) -> Iterator[Figure]:
 
     bare = [sys.executable, '-c', 'import tensorflow']
     start()  # Prepares the log.
-    rounds = [(seconds(start), seconds(lambda: subprocess.run(bare, capture_output=True, check=True)))
-              for _ in range(repeats)]
-  yield of_rounds(rounds, section='startup', name='command to first step, against import tensorflow',
-                  shape=log.name, target=('<=', 15.), absolute=True)
+    imported = lambda: subprocess.run(bare, capture_output=True, check=True)
+    rounds = [(seconds(start), seconds(imported)) for _ in range(repeats)]
+  yield of_rounds(rounds, section='startup', shape=log.name,
+                  name='command to first step, against import tensorflow',
+                  target=('<=', 15.), absolute=True)
 
 
 def _memory(num_users: int, num_items: int, num_edges: int, steps: int) -> None:

@@ -23,7 +23,7 @@ def _product_and_top(users, items, k):
 
 
 def _in_chunks(users: tf.Tensor, items: tf.Tensor, action):
-  """An action on a chunk of users at a time, of the size and with the layout of the real ranking."""
+  """An action on a chunk of users at a time, with the size and layout of the real ranking."""
   chunk = ranking.user_chunk_size(len(items))
 
   def run():

@@ -45,7 +45,7 @@ class Suite:
         'rebuild': on(all_three, scoring.rebuild_section),
         'evaluation': on(all_three, scoring.evaluation_section),
         'block': blocks,
-        'startup': on(('gowalla',), lambda log, rounds: processes.startup_section(log, min(rounds, 3))),
+        'startup': on(('gowalla',), processes.startup_section),
         'lightgcn': on(('lightgcn',), peers.lightgcn_section),
         'implicit': on(('gowalla',) if quick else ('gowalla', 'lightgcn'), peers.implicit_section),
         'memory': [] if quick else [

@@ -104,7 +104,7 @@ def _top_k(scores, k):
 
 
 def _threshold(scores: tf.Tensor, k: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-  """[n] a finite score that k entries of each row [n, m] reach, or all finite ones if they are fewer.
+  """[n] a finite score that k entries of each row [n, m] reach, or all finite ones if fewer.
 
   Columns are put into groups of `size`; if the maxima of k groups reach a value, k entries do. The
   largest such value is found by halving an interval.

@@ -1,7 +1,7 @@
 """Products with sparse matrices that live for one step, and their gradients.
 
-A matrix is given as the [n, f] columns of the f entries of each row and their [n, f] float32 values; two
-entries in one place are added up.
+A matrix is given as the [n, f] columns of the f entries of each row and their [n, f] float32 values;
+two entries in one place are added up.
 """
 import tensorflow as tf
 
@@ -28,6 +28,19 @@ def transposed_product(columns: tf.Tensor, weight: tf.Tensor, dense: tf.Tensor,
   sparse = _matrix(columns, weight, [tf.shape(columns)[0], num_columns])
   sparse = tf.raw_ops.SparseMatrixTranspose(input=sparse, type=tf.float32)
   return tf.raw_ops.SparseMatrixMatMul(a=sparse, b=dense)
+
+
+@tf.custom_gradient
+def rows_at(table: tf.Tensor, places: tf.Tensor):
+  """tf.gather of [n] places in a [m, d] table; its gradient is a sparse product, hence dense.
+
+  The gradients of several plain gathers are put one behind the other before they are added up.
+  """
+  def gradient(upstream):
+    ones = tf.ones([tf.size(places), 1])
+    return transposed_product(places[:, None], ones, upstream, tf.shape(table)[0]), None
+
+  return tf.gather(table, places), gradient
 
 
 def weighted_sums(table: tf.Tensor, places: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from graphsane_tf.backbones.base import Backbone, PartnerRows
 from graphsane_tf.distillation.base import Distiller
-from graphsane_tf.graph import views
+from graphsane_tf.graph import products, views
 from graphsane_tf.negatives.base import NegativeSampler
 from graphsane_tf.negatives.uniform import Complement
 from graphsane_tf.random import Seeds
@@ -27,6 +27,7 @@ class TrainStep:
   # The benchmark has a step with plain ones.
   pair_scores = staticmethod(pair_scores)
   gathered_l2_loss = staticmethod(gathered_l2_loss)
+  rows_at = staticmethod(products.rows_at)
 
   def __init__(self, config, context, graph: views.Graph, backbone: Backbone,
                sampler: NegativeSampler, distiller: Distiller, optimizer, propagation: str):
@@ -95,7 +96,7 @@ class TrainStep:
     batch, user_places, item_places, partners = self._encode(
         view, users, positives, negatives, seeds)
     final_user, final_item = batch.encoding.user[-1], batch.encoding.item[-1]
-    user_rows = tf.gather(final_user, user_places)
+    user_rows = self.rows_at(final_user, user_places)
     number = self._num_uniform
     if self._sampler.chooses:
       draw, item_places, batch = self._choose(draw, user_rows, item_places, batch)
@@ -111,8 +112,8 @@ class TrainStep:
       losses['l2'] = self._config.model.l2 * norm / batch.size
     if partners is not None:
       def rows(layers, places, partner):
-        both = tf.concat([places, partner[0]], axis=0)
-        embedding, final = (tf.split(tf.gather(layers[place], both), 2) for place in (0, -1))
+        embedding, final = (tuple(self.rows_at(layers[layer], at) for at in (places, partner[0]))
+                            for layer in (0, -1))
         return PartnerRows(embedding, final, partner[1])
       terms = self._backbone.regularisers(
           rows(batch.encoding.user, user_places, partners[0]),

@@ -97,7 +97,7 @@ def test_rebuild_is_compared_with_the_users_it_ranks(log):
 
 @pytest.mark.parametrize('batch', [40])
 def test_every_way_to_compute_a_step_gives_the_same_losses(log, batch, tmp_path):
-  """Whole graph, samples that take every neighbour, and the plain step: within 1e-4 of each other."""
+  """Whole graph, samples that take every neighbour, and the plain step: within 1e-4."""
   found = {}
   context = training.context_of(log, 2)
   rows = np.arange(batch)

@@ -85,7 +85,8 @@ def _select(scores, k):
 
 
 @pytest.mark.parametrize('k', [1, 20, 150, 500])
-@pytest.mark.parametrize('kind', ['plain', 'skewed', 'rounded', 'equal', 'mostly_masked', 'all_masked'])
+@pytest.mark.parametrize(
+    'kind', ['plain', 'skewed', 'rounded', 'equal', 'mostly_masked', 'all_masked'])
 def test_select_is_top_k(kind, k):
   """The fast path gives what `tf.math.top_k` gives, bit for bit, ties included."""
   rng = np.random.default_rng(3)

@@ -39,3 +39,19 @@ def test_no_rows():
   result, found = gradient()
   assert result.shape == (0, 2)
   np.testing.assert_array_equal(found, np.zeros((3, 2)))
+
+
+def test_rows_and_their_gradient():
+  rng = np.random.default_rng(1)
+  table = tf.constant(rng.normal(size=(6, 4)).astype(np.float32))
+  places = tf.constant([5, 0, 5, 2])
+  upstream = tf.constant(rng.normal(size=(4, 4)).astype(np.float32))
+  found = []
+  for gather in (products.rows_at, tf.gather):
+    with tf.GradientTape() as tape:
+      tape.watch(table)
+      rows = gather(table, places)
+    found.append((rows, tf.convert_to_tensor(
+        tape.gradient(rows, table, output_gradients=upstream))))
+  for one, other in zip(*found):
+    np.testing.assert_allclose(one, other, rtol=1e-6)

@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from graphsane_tf import negatives
+from graphsane_tf.evaluation import ranking
 from graphsane_tf.negatives import ranked
 from graphsane_tf.negatives.base import Draw, NegativeSampler
 from tests.negatives import checks
@@ -72,7 +73,7 @@ class TestEverySampler:
       return sample(problem.refreshed(negatives.REGISTRY[name]), context.users, context.items,
                     problem.user_vectors, problem.item_vectors, 5)[0].numpy()
     whole = draws()
-    monkeypatch.setattr(ranked, '_CACHE_KEYS', 100)
+    monkeypatch.setattr(ranking, '_CHUNK_FLOATS', 100)
     monkeypatch.setattr(ranked, '_CHUNK_FLOATS', 200)
     if name != 'nscaching':  # Its caches are random by chunk.
       np.testing.assert_array_equal(whole, draws())

@@ -98,7 +98,7 @@ def _view(trainer, seeds):
 
 def _losses(trainer, size=48):
   seeds = Seeds(tf.constant([3, 4]))
-  users, items = trainer._context.users[-size:], trainer._context.items[-size:]
+  users, items = trainer.context.users[-size:], trainer.context.items[-size:]
   return trainer.step.losses(_view(trainer, seeds), tf.constant(users), tf.constant(items), seeds)
 
 
@@ -115,7 +115,7 @@ def _plain(make):
 @_cases(_PAIRWISE)
 def test_losses_are_finite_and_reach_the_student_only(make, plain, kd, policy, backbone):
   trainer, previous = make(_config(kd, policy, backbone))
-  assert len(trainer._context.users) == 120 + {'none': 0}.get(policy, 108)
+  assert len(trainer.context.users) == 120 + {'none': 0}.get(policy, 108)
   student = trainer.model.backbone.trainable_variables
   teacher = previous.backbone.trainable_variables
   with tf.GradientTape(persistent=True) as tape:
@@ -145,8 +145,8 @@ def _two_steps(make):
     for step in range(2):
       seeds = Seeds(tf.constant([7, step]))
       rows = slice(48 * step, 48 * (step + 1))
-      trainer.step._update(_view(trainer, seeds), tf.constant(trainer._context.users[rows]),
-                           tf.constant(trainer._context.items[rows]), seeds)
+      trainer.step._update(_view(trainer, seeds), tf.constant(trainer.context.users[rows]),
+                           tf.constant(trainer.context.items[rows]), seeds)
     return {k: v.numpy() for k, v in trainer.model.backbone.named_variables().items()}
   return two_steps
 
