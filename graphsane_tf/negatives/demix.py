@@ -89,4 +89,4 @@ class DeMix(NegativeSampler):
     return mixed_loss(positive, hard, partner, draw)
 
   def probabilities(self, user, positive, scores):
-    return hardest_probabilities(scores, self._uniform.probabilities(user) > 0, self._candidates)
+    return hardest_probabilities(scores, self._uniform.probabilities(user), self._candidates)
