@@ -35,7 +35,9 @@ class Suite:
     def on(names: Sequence[str], section, **more) -> List[Callable[[], Iterator[figures.Figure]]]:
       return [lambda name=name: section(make(name), repeats, **more) for name in names]
 
-    blocks = [lambda: training.block_section(make('gowalla'), [2], epochs=4)]
+    # Full retraining takes minutes.
+    blocks = [] if quick else [
+        lambda: training.block_section(make('gowalla'), [2], epochs=4)]
     if log is not None:
       blocks.append(lambda: training.block_section(log, [1, 2, 3], base_epochs=5))
     self.sections = {
