@@ -285,6 +285,21 @@ def restored(saved: Dict[str, Any]) -> config_dict.ConfigDict:
   return config
 
 
+def _check_sane(options: config_dict.ConfigDict) -> None:
+  """Raises a `UserError` for a field of `config.sane` that makes no sense."""
+  for name, values in (('band', ('fixed', 'learned')), ('shift', ('printed', 'evidence'))):
+    if options[name] not in values:
+      raise UserError(f'config.sane.{name} is {options[name]!r}; it must be {" or ".join(values)}.')
+  for name in ('size', 'start_rank', 'candidates'):
+    if options[name] < 1:
+      raise UserError(f'config.sane.{name} is {options[name]}; it must be at least 1.')
+  for name in ('max_risk', 'temperature'):
+    if options[name] <= 0:
+      raise UserError(f'config.sane.{name} is {options[name]}; it must be positive.')
+  if options.strength < 0:
+    raise UserError(f'config.sane.strength is {options.strength}; it must not be negative.')
+
+
 def resolved(config: config_dict.ConfigDict) -> config_dict.FrozenConfigDict:
   """A copy in which every open field has its value; what the run reads and saves."""
   c = config_dict.ConfigDict(config.to_dict())
@@ -294,9 +309,7 @@ def resolved(config: config_dict.ConfigDict) -> config_dict.FrozenConfigDict:
   for name, value in SANE_VARIANTS[c.sane_variant].items():
     if c.sane[name] is None:
       c.sane[name] = value
-  for name, values in (('band', ('fixed', 'learned')), ('shift', ('printed', 'evidence'))):
-    if c.sane[name] not in values:
-      raise UserError(f'config.sane.{name} is {c.sane[name]!r}; it must be {" or ".join(values)}.')
+  _check_sane(c.sane)
   c.train.base_min_epochs = min(c.train.base_min_epochs, c.train.base_epochs)
   c.train.min_epochs = min(c.train.min_epochs, c.train.epochs)
   return config_dict.FrozenConfigDict(c)

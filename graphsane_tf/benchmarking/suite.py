@@ -60,6 +60,8 @@ class Suite:
     if unknown:
       raise UserError(f'--only={",".join(only)}: there is no section {unknown[0]}; choose from '
                       f'{", ".join(self.sections)}.')
+    if only and not any(self.sections[name] for name in only):
+      raise UserError(f'--only={",".join(only)} has nothing to do with --quick: leave out --quick.')
     found = []
     for name, jobs in self.sections.items():
       for job in jobs if not only or name in only else ():
@@ -106,3 +108,5 @@ def run(*, quick: bool, only: Sequence[str] = (), repeats: Optional[int] = None,
 def _check_writable(path: str) -> None:
   if not pathlib.Path(path).resolve().parent.is_dir():
     raise UserError(f'--json={path}: its folder does not exist.')
+  if pathlib.Path(path).is_dir():
+    raise UserError(f'--json={path} is a folder: name a file.')

@@ -70,15 +70,21 @@ def stepper(run, num_pairs: int, batch_size: int, count: int):
   return lambda: run(order, seed, tf.constant(0), tf.constant(count)).numpy()
 
 
+def _ready_trainer(log: Interactions, batch: int, folder):
+  """A trainer of block 3 with a reservoir, and its configuration."""
+  config = config_of(train__batch_size=batch)
+  trainer = trainer_of(log, 3, config, folder, previous_of(log, 3, config))
+  trainer.sampler.refresh(*trainer.represent(), 0)
+  return trainer, config
+
+
 def step_section(log: Interactions, repeats: int, batches=(5000, 64)) -> Iterator[Figure]:
   """The train step against the straightforward one."""
   targets = {5000: 5., 64: 1.5}
   for batch in batches:
     with tempfile.TemporaryDirectory() as folder:
-      config = config_of(train__batch_size=batch)
-      trainer = trainer_of(log, 3, config, folder, previous_of(log, 3, config))
-      trainer.sampler.refresh(*trainer.represent(), 0)
-      context = context_of(log, 3)
+      trainer, config = _ready_trainer(log, batch, folder)
+      context = trainer.context
       other = plain.PlainStep(
           config, context, trainer.model.graph, trainer.model.backbone, trainer.sampler,
           plain.PlainSgct(config, context, trainer.distiller.teacher, (0, 3)),
@@ -98,10 +104,8 @@ def bare_section(log: Interactions, repeats: int, batches=(5000, 2048)) -> Itera
   """The train step against its own products and gathers."""
   for batch in batches:
     with tempfile.TemporaryDirectory() as folder:
-      config = config_of(train__batch_size=batch)
-      trainer = trainer_of(log, 3, config, folder, previous_of(log, 3, config))
-      trainer.sampler.refresh(*trainer.represent(), 0)
-      context = context_of(log, 3)
+      trainer, _ = _ready_trainer(log, batch, folder)
+      context = trainer.context
       rows = host_generator(0).permutation(len(context.users))[:batch]
       other = bare.bare_steps(trainer, tf.constant(context.users[rows], tf.int32),
                               tf.constant(context.items[rows], tf.int32))
@@ -167,13 +171,13 @@ def block_section(log: Interactions, indices: List[int], base_epochs: int = 0,
     config = config_of(**fixed)
     previous = previous_of(log, indices[0], config)
     if base_epochs:
-      previous, _, _ = _whole_block(log, indices[0] - 1, folder / 'base', None, False, base_epochs)
+      previous, _ = _whole_block(log, indices[0] - 1, folder / 'base', False, base_epochs)
     for index in indices:
       started = time.perf_counter()
       trainer = trainer_of(log, index, config, folder / 'incremental', previous)
       state = trainer.train(validation_of(log, index), lambda record: None)
       ours = time.perf_counter() - started
-      _, _, other = _whole_block(log, index, folder / f'full_{index}', None, True, state['epoch'])
+      _, other = _whole_block(log, index, folder / f'full_{index}', True, state['epoch'])
       rounds.append((ours, other))
       details.append(f'block {index}: {state["epoch"]} epochs')
       previous = trainer.model
@@ -181,15 +185,14 @@ def block_section(log: Interactions, indices: List[int], base_epochs: int = 0,
                   shape=log.name, target=('<=', .2), note=', '.join(details))
 
 
-def _whole_block(log, index, folder, previous, accumulated: bool, epochs: int):
-  """Trains a block from fresh weights; returns its model, its state and the seconds."""
+def _whole_block(log, index, folder, accumulated: bool, epochs: int):
+  """Trains a block from fresh weights; returns its model and the seconds."""
   started = time.perf_counter()
   config = config_of(kd='none', sampler='uniform', train__base_epochs=epochs,
                      train__base_min_epochs=epochs, train__patience=epochs)
   context = context_of(log, index)
   if accumulated:
     context.replay(np.arange(context.num_history_rows))
-  trainer = BlockTrainer(config, context, previous, BlockStore(folder, index),
-                         log=lambda line: None)
-  state = trainer.train(validation_of(log, index), lambda record: None)
-  return trainer.model, state, time.perf_counter() - started
+  trainer = BlockTrainer(config, context, None, BlockStore(folder, index), log=lambda line: None)
+  trainer.train(validation_of(log, index), lambda record: None)
+  return trainer.model, time.perf_counter() - started

@@ -1,4 +1,5 @@
 """Contrastive distillation: student anchors against the teacher's neighbours (SGCT)."""
+import abc
 from typing import Dict, Optional, Tuple
 
 import numpy as np
@@ -74,17 +75,17 @@ class Contrastive(Distiller):
           personal.user_weights(config.personal, context, teacher, seed))
 
   @property
+  @abc.abstractmethod
   def options(self):
     """The distiller's own section of the configuration."""
-    raise NotImplementedError
 
+  @abc.abstractmethod
   def draws(self, relation: str) -> Tuple[int, int]:
     """Positives and negatives drawn for an anchor."""
-    raise NotImplementedError
 
+  @abc.abstractmethod
   def layer_weights(self) -> Dict[str, Tuple[int, float]]:
     """Name of each loss to its layer and its weight."""
-    raise NotImplementedError
 
   def losses(self, batch) -> Dict[str, tf.Tensor]:
     seeds = batch.seeds.child('distiller')

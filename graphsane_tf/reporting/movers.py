@@ -52,9 +52,10 @@ def rows(done: FinishedGrid, dataset: str) -> List[Dict[str, Any]]:
   if not seeds:
     return []
   found = []
-  for name in _groups(done, cells['adaptive'][seeds[0]]):
-    # A user's shift is estimated in each seed's own clusters: he counts where that seed says so.
-    members = {seed: _groups(done, cells['adaptive'][seed])[name] for seed in seeds}
+  # A user's shift is estimated in each seed's own clusters: he counts where that seed says so.
+  groups = {seed: _groups(done, cells['adaptive'][seed]) for seed in seeds}
+  for name in groups[seeds[0]]:
+    members = {seed: groups[seed][name] for seed in seeds}
     values = {}
     for label in PRIORS:
       mine = [seed for seed in seeds if seed in cells[label]]

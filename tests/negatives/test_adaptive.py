@@ -7,9 +7,10 @@ import tensorflow as tf
 from graphsane_tf.config import resolved
 from graphsane_tf.data import drift
 from graphsane_tf.errors import UserError
-from graphsane_tf.graph import csr
+from graphsane_tf.graph import csr, views
 from graphsane_tf.negatives import evidence
 from graphsane_tf.negatives.sane import Sane
+from graphsane_tf.training import incremental
 from tests import logs
 from tests.negatives import checks
 from tests.negatives.problems import small
@@ -214,6 +215,27 @@ def test_the_band_begins_where_the_risk_has_fallen():
   assert sampler.report()['risk']['rate'] == curve.rate.tolist()
 
 
-def test_a_wrong_name_is_refused():
-  with pytest.raises(UserError, match='config.sane.band'):
-    resolved(logs.tiny_config(sane__band='wide'))
+@pytest.mark.parametrize('field, value', [
+    ('band', 'wide'), ('shift', 'none'), ('size', 0), ('start_rank', 0), ('candidates', 0),
+    ('max_risk', 0.), ('temperature', -1.), ('strength', -.5)])
+def test_a_wrong_value_is_refused(field, value):
+  with pytest.raises(UserError, match=f'config.sane.{field} is'):
+    resolved(logs.tiny_config(**{f'sane__{field}': value}))
+
+
+def test_the_band_is_learned_from_the_old_model_on_its_own_graph(tmp_path):
+  config = logs.tiny_config(sampler='sane', sane_variant='adaptive', sane__size=20)
+  run = incremental.IncrementalRun(config, drift.generate('small'), tmp_path, log=lambda line: None)
+  run.run([0, 1])
+  found = run.results()['blocks'][1]['sampler']
+  model, context = run.load_model(0), run.context(1)
+  context.representation_dim = model.backbone.representation_dim
+  own = Sane(run.config, context, (config.seed, 1))
+  own.study(*model.backbone.representer(model.graph)())
+  assert found['risk'] == own.report()['risk'] and found['first_rank'] == own.first_rank
+  # The new graph holds the pairs as edges: with it they would rank higher.
+  other = Sane(run.config, context, (config.seed, 1))
+  graph = views.Graph(context.history.cut(context.num_old_users, context.num_old_items),
+                      run.config.model.num_knn)
+  other.study(*model.backbone.representer(graph)())
+  assert found['risk'] != other.report()['risk']
