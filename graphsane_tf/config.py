@@ -5,7 +5,7 @@ from ml_collections import config_dict
 
 from graphsane_tf.errors import UserError
 
-_PRINTED = {'size': 100, 'band': 'fixed', 'shift': 'printed', 'candidates': 1,
+_PRINTED = {'size': 100, 'band': 'fixed', 'shift': 'printed', 'emphasis': 'full', 'candidates': 1,
             'exclude_history': False, 'strength': 1., 'temperature': 1.}
 # What `--sane_variant` sets of `config.sane`; a field that is given keeps its value.
 SANE_VARIANTS = {
@@ -15,7 +15,8 @@ SANE_VARIANTS = {
     'band': {**_PRINTED, 'start_rank': 201},
     # The band, the shift and the draw follow the evidence of each block.
     'adaptive': {'size': 300, 'start_rank': 201, 'band': 'learned', 'shift': 'evidence',
-                 'candidates': 2, 'exclude_history': True, 'strength': 1., 'temperature': .1},
+                 'emphasis': 'matched', 'candidates': 2, 'exclude_history': True, 'strength': 1.,
+                 'temperature': .1},
 }
 
 
@@ -99,6 +100,11 @@ def default_config() -> config_dict.ConfigDict:
   c.sane.start_rank = config_dict.placeholder(int)
   # Largest share of users who take a given item at the learned first rank within a block.
   c.sane.max_risk = 0.01
+  # and to this many times the mean risk.
+  c.sane.max_lift = 10.
+  # How often a slot draws from the reservoir: always ('full'), or as often as the band's risk supports
+  # ('matched', with a learned band).
+  c.sane.emphasis = config_dict.placeholder(str)
   # In a small catalogue the band starts no later than this share of it.
   c.sane.max_start_share = 0.04
   # Epochs between two rebuilds (f).
@@ -287,13 +293,14 @@ def restored(saved: Dict[str, Any]) -> config_dict.ConfigDict:
 
 def _check_sane(options: config_dict.ConfigDict) -> None:
   """Raises a `UserError` for a field of `config.sane` that makes no sense."""
-  for name, values in (('band', ('fixed', 'learned')), ('shift', ('printed', 'evidence'))):
+  for name, values in (('band', ('fixed', 'learned')), ('shift', ('printed', 'evidence')),
+                       ('emphasis', ('full', 'matched'))):
     if options[name] not in values:
       raise UserError(f'config.sane.{name} is {options[name]!r}; it must be {" or ".join(values)}.')
   for name in ('size', 'start_rank', 'candidates'):
     if options[name] < 1:
       raise UserError(f'config.sane.{name} is {options[name]}; it must be at least 1.')
-  for name in ('max_risk', 'temperature'):
+  for name in ('max_risk', 'max_lift', 'temperature'):
     if options[name] <= 0:
       raise UserError(f'config.sane.{name} is {options[name]}; it must be positive.')
   if options.strength < 0:

@@ -92,13 +92,15 @@ def bare_steps(trainer: BlockTrainer, users: tf.Tensor, positives: tf.Tensor) ->
           [item_places[:size], item_places[size + count:]], axis=0))):
         outputs += [products.rows_at(layer, places) for layer in found[kind]]
       for relation, (places, near, far) in anchors.items():
-        rows = tf.gather(found[relation[0]][0], places)
+        rows = products.rows_at(found[relation[0]][0], places)
         table = trainer.distiller.teacher.embedding('item' if relation == 'ui' else 'user')
         outputs += [pair_scores(rows, table, near), pair_scores(rows, table, far)]
-      outputs.append(tf.matmul(found['i'][1][:distinct['i']], centres, transpose_b=True))
+      outputs.append(tf.matmul(
+          products.first_rows(found['i'][1], distinct['i']), centres, transpose_b=True))
     upstream = [tf.ones_like(output) for output in outputs]
     gradients = tape.gradient(outputs, variables, output_gradients=upstream)
-    return sum(tf.convert_to_tensor(gradient)[0, 0] for gradient in gradients)
+    # Something of everything is asked for: TensorFlow leaves out what nobody uses.
+    return sum(tf.convert_to_tensor(each)[0, 0] for each in (*outputs, *gradients))
 
   @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
   def steps(number):

@@ -1,4 +1,6 @@
 """Exact top-k of user-item dot products, without ever holding users x items in memory."""
+import collections
+from concurrent import futures
 from typing import Optional
 
 import numpy as np
@@ -11,7 +13,9 @@ _ITEM_TILE = 1 << 16
 # Users, items and tiles are padded to multiples of this, a power of two.
 _UNIT = 64
 # Halvings of the interval that holds a row's threshold.
-_HALVINGS = 8
+_HALVINGS = 6
+# Chunks of users ranked side by side.
+_CHUNKS_AT_ONCE = 2
 
 
 def user_chunk_size(num_items: int) -> int:
@@ -58,7 +62,8 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
   # Bound once: that takes as long as ranking a few users.
   rank = _rank_chunk.get_concrete_function()
   sizes = [tf.constant(size) for size in (num_items, k, item_tile, group_size(item_tile, k))]
-  for start in range(0, len(users), user_chunk):
+
+  def rank_from(start):
     chunk = users[start:start + user_chunk]
     row, item = _seen_pairs(indptr, indices, chunk)
     best, found = rank(
@@ -66,6 +71,10 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
         tf.constant(row), tf.constant(item), *sizes)
     ids[start:start + user_chunk] = found.numpy()
     scores[start:start + user_chunk] = best.numpy()
+
+  # One chunk's serial operations fill the gaps of the other's.
+  with futures.ThreadPoolExecutor(_CHUNKS_AT_ONCE) as pool:
+    collections.deque(pool.map(rank_from, range(0, len(users), user_chunk)), maxlen=0)
   return ids, scores
 
 

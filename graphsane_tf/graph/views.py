@@ -157,7 +157,8 @@ class View(abc.ABC):
 
 def take(table, nodes: Optional[tf.Tensor]) -> tf.Tensor:
   """Rows of a table, or the table itself when `nodes` is None."""
-  return tf.convert_to_tensor(table) if nodes is None else tf.gather(table, nodes)
+  table = tf.convert_to_tensor(table)
+  return table if nodes is None else products.rows_at(table, nodes)
 
 
 class WholeView(View):

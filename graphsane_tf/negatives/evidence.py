@@ -65,10 +65,19 @@ class RiskCurve:
   passed: np.ndarray
   uniform: float
 
-  def first_rank(self, max_risk: float) -> int:
-    """The first rank whose risk is at most `max_risk`; the last bin's if there is none."""
-    low = np.flatnonzero(self.rate <= max_risk)
+  def first_rank(self, max_risk: float, max_lift: float) -> int:
+    """The first rank whose risk is at most `max_risk` and at most `max_lift` times the mean rate.
+
+    It is the last bin's if there is none.
+    """
+    low = np.flatnonzero(self.rate <= min(max_risk, max_lift * self.uniform))
     return int(self.first[low[0] if len(low) else -1])
+
+  def lift(self, first: int, size: int) -> float:
+    """How many times as likely as the average item those at ranks first to first + size - 1 are."""
+    last = np.append(self.first[1:], np.inf)
+    ranks = np.clip(np.minimum(last, first + size) - np.maximum(self.first, first), 0., None)
+    return float(ranks @ self.rate / ranks.sum() / self.uniform)
 
 
 def risk_curve(ranks: np.ndarray, num_users: int, num_items: int) -> RiskCurve:

@@ -56,6 +56,25 @@ def item_probabilities(theta: tf.Tensor, category: tf.Tensor, valid: tf.Tensor) 
   return tf.math.divide_no_nan(weight, tf.reduce_sum(weight, axis=1, keepdims=True))
 
 
+def matched_emphasis(lift: float, num_slots: int, num_uniform: int, share: float) -> float:
+  """The chance w that a slot draws from the reservoir which makes negatives there `lift` times as dense.
+
+  With it, an item outside is drawn (num_uniform + (1 - w) num_slots) / items times for a pair, and one
+  inside w num_slots / size times more.
+
+  Args:
+    lift: how many times as likely as the average item those of the band are to be taken.
+    num_slots: negatives of a pair that may come from the reservoir.
+    num_uniform: its other negatives.
+    share: size of the reservoir over the number of items.
+
+  Returns:
+    w in [0, 1]; 0 if the band is no likelier than the rest.
+  """
+  more = max(lift - 1., 0.) * share
+  return float(min(more * (num_uniform + num_slots) / max(num_slots * (1. + more), 1e-9), 1.))
+
+
 class Sane(NegativeSampler):
   """Top-ranked unobserved items of each user, drawn by category with a shift-aware posterior.
 
@@ -67,7 +86,7 @@ class Sane(NegativeSampler):
   in the counts of the reservoir, and as theta_j = sum_k c_jk theta_k in equation 10. With one-hot
   memberships that is the paper's rule.
 
-  Three parts can be replaced (`--sane_variant=adaptive` replaces them all):
+  Parts can be replaced (`--sane_variant=adaptive` replaces them all):
     band = 'learned': the first rank is where the take rate of the block's own items, ranked by the
       model before it, has fallen to `max_risk`.
     shift = 'evidence': the shift of a user is a posterior mean, and only a shift that is likelier than
@@ -75,6 +94,10 @@ class Sane(NegativeSampler):
       over the reservoir, and an item's probability is its category's theta over the category's c:
       without a shift all items of the reservoir are equally likely.
     candidates > 1: a slot draws that many items and the step keeps the one that is hardest by then.
+    emphasis = 'matched' (with a learned band): a slot draws from the reservoir only with the
+      probability that makes an item of the band so many times as frequent among the negatives as it
+      is likelier to be taken, and uniformly otherwise. More would put the band behind the items that
+      nobody takes: BPR's scores follow the ratio of the two.
   """
 
   loss_name = 'sane'
@@ -101,6 +124,7 @@ class Sane(NegativeSampler):
     self.studies = options.band == 'learned'
     self.size = max(min(options.size, context.num_items - (0 if self.studies else first - 1)), 1)
     self._first = tf.Variable(first, trainable=False, name='first_rank')
+    self.emphasis = tf.Variable(1., trainable=False, name='emphasis')
     self.concentration = tf.Variable(0., trainable=False, name='concentration')
     self.risk = None
     self.table = ItemTable(users, self.size, context.positives)
@@ -129,7 +153,7 @@ class Sane(NegativeSampler):
 
   def study(self, user_vectors, item_vectors):
     """Learns the band from the old model's ranks of the block's items among the unobserved ones."""
-    context = self.context
+    context, options = self.context, self.config.sane
     number, depth = len(user_vectors), len(item_vectors)
     block, before = context.block.rows(), context.before
     users, items = block, context.block.indices
@@ -140,11 +164,15 @@ class Sane(NegativeSampler):
         host_generator(*self.seed, name='risk'), users[known], items[known])
     ranks = evidence.pair_ranks(user_vectors, item_vectors, users, items, before.cut(number, depth))
     self.risk = evidence.risk_curve(ranks, count, depth)
-    first = self.risk.first_rank(self.config.sane.max_risk)
+    first = self.risk.first_rank(options.max_risk, options.max_lift)
     self._first.assign(max(1, min(first, context.num_items - self.size + 1)))
+    if options.emphasis == 'matched':
+      self.emphasis.assign(matched_emphasis(
+          self.risk.lift(self.first_rank, self.size), self.num_slots,
+          self.config.train.num_negatives - self.num_slots, self.size / context.num_items))
 
   def report(self):
-    found = {'first_rank': self.first_rank, 'size': self.size}
+    found = {'first_rank': self.first_rank, 'size': self.size, 'emphasis': float(self.emphasis)}
     if self._by_evidence:
       found['concentration'] = float(self.concentration)
     if self.risk is not None:
@@ -264,8 +292,13 @@ class Sane(NegativeSampler):
       # The first item whose running sum exceeds the point.
       return tf.reduce_sum(tf.cast(cumulative[:, None, :] <= point[:, :, None], tf.int32), axis=2)
 
-    number = self.num_slots * self.config.sane.candidates
-    return Draw(*self.table.draw(users, number, seeds, place))
+    number = self.config.sane.candidates
+    wanted = True
+    if self.config.sane.emphasis == 'matched':
+      random = tf.random.stateless_uniform([tf.size(users), self.num_slots], seeds.next())
+      # All candidates of a slot come from the same place.
+      wanted = tf.repeat(random < self.emphasis, number, axis=1)
+    return Draw(*self.table.draw(users, self.num_slots * number, seeds, place, wanted))
 
   def choose(self, positive, candidate, draw, seeds):
     return hardest_choice(candidate, draw, self.num_slots)
@@ -274,8 +307,11 @@ class Sane(NegativeSampler):
     def by_place(slot, count):
       cumulative = self.cumulative[slot, :count].numpy().astype(np.float64)
       return np.diff(cumulative, prepend=0.) / cumulative[-1]
-    drawn = self.table.probabilities(user, by_place)
-    return hardest_probabilities(scores, drawn, self.config.sane.candidates)
+    share = float(self.emphasis)
+    drawn = (self.table.probabilities(user, by_place), self.table.uniform.probabilities(user))
+    inside, outside = (hardest_probabilities(scores, each, self.config.sane.candidates)
+                       for each in drawn)
+    return share * inside + (1. - share) * outside
 
   def losses(self, batch):
     return self.clusters.losses(batch)

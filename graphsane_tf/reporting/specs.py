@@ -88,8 +88,9 @@ PRIORS = ('SGCT', 'adaptive', 'adaptive, no prior', 'adaptive, reversed prior')
 
 def _parts() -> Tuple[Row, ...]:
   adaptive = ('--kd=sgct', SANE, '--sane_variant=adaptive')
-  changes = (('fixed band', 'band=fixed'), ('no prior', 'uniform_theta=True'),
-             ('reversed prior', 'prior_sign=1'), ('printed shift', 'shift=printed'),
+  changes = (('fixed band', 'band=fixed'), ('full emphasis', 'emphasis=full'),
+             ('no prior', 'uniform_theta=True'), ('reversed prior', 'prior_sign=1'),
+             ('printed shift', 'shift=printed'),
              ('not re-scored', 'candidates=1'), ('with old positives', 'exclude_history=False'))
   return (Row('SGCT', ('--kd=sgct',)), Row('adaptive', adaptive, partner='SGCT'),
           *(Row(f'adaptive, {label}', (*adaptive, f'--config.sane.{flag}'), partner='adaptive')

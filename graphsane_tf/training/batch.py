@@ -5,6 +5,7 @@ from typing import Tuple
 import tensorflow as tf
 
 from graphsane_tf.backbones.base import Backbone, Encoding
+from graphsane_tf.graph import products
 from graphsane_tf.random import Seeds
 
 
@@ -38,11 +39,11 @@ class Batch:
 
   def user_rows(self, layer: int) -> tf.Tensor:
     """[n, d_l] a layer of the distinct users."""
-    return self.encoding.user[layer][:tf.size(self.distinct_users)]
+    return products.first_rows(self.encoding.user[layer], tf.size(self.distinct_users))
 
   def item_rows(self, layer: int) -> tf.Tensor:
     """[m, d_l] a layer of the distinct positive items."""
-    return self.encoding.item[layer][:tf.size(self.distinct_items)]
+    return products.first_rows(self.encoding.item[layer], tf.size(self.distinct_items))
 
   def old(self, kind: str, layer: int, teacher) -> Tuple[tf.Tensor, tf.Tensor]:
     """Distinct nodes of a kind ('user' or 'item') that the teacher knows: numbers and a layer."""
@@ -50,5 +51,6 @@ class Batch:
       nodes, known = self.distinct_users, teacher.num_users
     else:
       nodes, known = self.distinct_items, teacher.num_items
-    places = tf.squeeze(tf.where(nodes < known), axis=1)
-    return tf.gather(nodes, places), tf.gather(getattr(self.encoding, kind)[layer], places)
+    places = tf.cast(tf.squeeze(tf.where(nodes < known), axis=1), tf.int32)
+    return (tf.gather(nodes, places),
+            products.rows_at(getattr(self.encoding, kind)[layer], places))

@@ -55,3 +55,18 @@ def test_rows_and_their_gradient():
         tape.gradient(rows, table, output_gradients=upstream))))
   for one, other in zip(*found):
     np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_first_rows_and_their_gradient():
+  rng = np.random.default_rng(2)
+  table = tf.constant(rng.normal(size=(6, 3)).astype(np.float32))
+  for number in (0, 4, 6):
+    upstream = tf.constant(rng.normal(size=(number, 3)).astype(np.float32))
+    with tf.GradientTape() as tape:
+      tape.watch(table)
+      rows = products.first_rows(table, tf.constant(number))
+    np.testing.assert_array_equal(rows, table[:number])
+    expected = np.zeros((6, 3), np.float32)
+    expected[:number] = upstream
+    np.testing.assert_array_equal(
+        tape.gradient(rows, table, output_gradients=upstream), expected)

@@ -9,7 +9,7 @@ from graphsane_tf.data import drift
 from graphsane_tf.errors import UserError
 from graphsane_tf.graph import csr, views
 from graphsane_tf.negatives import evidence
-from graphsane_tf.negatives.sane import Sane
+from graphsane_tf.negatives.sane import Sane, matched_emphasis
 from graphsane_tf.training import incremental
 from tests import logs
 from tests.negatives import checks
@@ -24,8 +24,24 @@ class _Studied(Sane):
     super().refresh(user_vectors, item_vectors, epoch)
 
 
+class _Half(_Studied):
+  """A sampler whose slots draw from the reservoir every other time."""
+
+  def study(self, user_vectors, item_vectors):
+    super().study(user_vectors, item_vectors)
+    self.emphasis.assign(.5)
+
+
+@pytest.mark.parametrize('candidates', [1, 2])
+@pytest.mark.parametrize('case', ['usual', 'new', 'nearly_all'])
+def test_distribution_between_reservoir_and_uniform(candidates, case):
+  problem = small(sane_variant='adaptive', sane__candidates=candidates)
+  checks.check_distribution(_Half, problem, case)
+  checks.check_draws(_Half, problem)
+
+
 @pytest.mark.parametrize('changes', [
-    {}, {'sane__max_risk': .3}, {'sane__candidates': 1}, {'sane__soft_membership': True},
+    {}, {'sane__emphasis': 'full'}, {'sane__max_risk': .3, 'sane__max_lift': 1e3}, {'sane__candidates': 1}, {'sane__soft_membership': True},
     {'num_items': 7}])
 class TestBehaviour:
 
@@ -78,7 +94,26 @@ def test_risk_is_takings_over_chances_made_monotone():
   np.testing.assert_allclose(curve.rate, [2 / 3, 1 / 2, 1 / 2, 1 / 6, 1 / 15, 1 / 15])
   np.testing.assert_allclose(curve.passed, [0, 2 / 7, 3 / 7, 5 / 7, 6 / 7, 6 / 7])
   assert curve.uniform == pytest.approx(7 / 30)
-  assert [curve.first_rank(risk) for risk in (1., .5, .2, .1, .01)] == [1, 2, 4, 6, 8]
+  assert [curve.first_rank(risk, 99.) for risk in (1., .5, .2, .1, .01)] == [1, 2, 4, 6, 8]
+  # 7/30 is the mean.
+  assert [curve.first_rank(1., lift) for lift in (3., 2.2, 1., .5, .1)] == [1, 2, 4, 6, 8]
+  # Ranks 3 to 7 are one of 1/2, two of 1/6 and two of 1/15.
+  assert curve.lift(3, 5) == pytest.approx((1 / 2 + 2 / 6 + 2 / 15) / 5 / (7 / 30))
+  assert curve.lift(9, 2) == pytest.approx(1 / 15 / (7 / 30))
+
+
+@pytest.mark.parametrize('lift', [4., 1., .5, 50.])
+def test_matched_emphasis_makes_items_as_frequent_as_they_are_taken(lift):
+  slots, uniform, size, items = 2, 8, 50, 1600
+  chance = matched_emphasis(lift, slots, uniform, size / items)
+  outside = (uniform + (1. - chance) * slots) / items
+  inside = outside + chance * slots / size
+  if lift <= 1.:
+    assert chance == 0.
+  elif lift < 9.:
+    assert inside / outside == pytest.approx(lift) and 0. < chance < 1.
+  else:
+    assert chance == 1.
 
 
 def test_risk_of_a_planted_rate_is_found():
@@ -90,7 +125,7 @@ def test_risk_of_a_planted_rate_is_found():
   for first, found in zip(curve.first[:-1], curve.rate[:-1]):
     assert found == pytest.approx(rate[int(first * 1.2) - 1], rel=.25)
   # .2 / r^.7 = .01 at r = 72.
-  assert 51 <= curve.first_rank(.01) <= 91
+  assert 51 <= curve.first_rank(.01, 1e9) <= 91
 
 
 def test_sampled_pairs_are_all_pairs_of_some_users(monkeypatch):
@@ -209,15 +244,18 @@ def test_the_band_begins_where_the_risk_has_fallen():
   items[context.items[inside], context.users[inside]] += 1.5
   sampler.study(tf.constant(users), tf.constant(items))
   curve = sampler.risk
-  assert sampler.first_rank == curve.first_rank(.02) > 1
+  assert sampler.first_rank == curve.first_rank(.02, 10.) > 1
   place = np.searchsorted(curve.first, sampler.first_rank)
   assert curve.rate[place] <= .02 < curve.rate[place - 1]
   assert sampler.report()['risk']['rate'] == curve.rate.tolist()
+  expected = matched_emphasis(curve.lift(sampler.first_rank, sampler.size), 2, 8,
+                              sampler.size / context.num_items)
+  assert sampler.report()['emphasis'] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize('field, value', [
     ('band', 'wide'), ('shift', 'none'), ('size', 0), ('start_rank', 0), ('candidates', 0),
-    ('max_risk', 0.), ('temperature', -1.), ('strength', -.5)])
+    ('max_risk', 0.), ('max_lift', 0.), ('emphasis', 'half'), ('temperature', -1.), ('strength', -.5)])
 def test_a_wrong_value_is_refused(field, value):
   with pytest.raises(UserError, match=f'config.sane.{field} is'):
     resolved(logs.tiny_config(**{f'sane__{field}': value}))
