@@ -15,7 +15,7 @@ SANE_VARIANTS = {
     'band': {**_PRINTED, 'start_rank': 201},
     # The band, the shift and the draw follow the evidence of each block.
     'adaptive': {'size': 300, 'start_rank': 201, 'band': 'learned', 'shift': 'evidence',
-                 'emphasis': 'matched', 'candidates': 2, 'exclude_history': True, 'strength': 1.,
+                 'emphasis': 'matched', 'candidates': 1, 'exclude_history': True, 'strength': 1.,
                  'temperature': .1},
 }
 

@@ -86,18 +86,18 @@ class Sane(NegativeSampler):
   in the counts of the reservoir, and as theta_j = sum_k c_jk theta_k in equation 10. With one-hot
   memberships that is the paper's rule.
 
-  Parts can be replaced (`--sane_variant=adaptive` replaces them all):
+  Parts can be replaced (`--sane_variant=adaptive` replaces all but the last):
     band = 'learned': the first rank is where the take rate of the block's own items, ranked by the
       model before it, has fallen to `max_risk`.
     shift = 'evidence': the shift of a user is a posterior mean, and only a shift that is likelier than
       none counts. alpha_k = lambda c_k tilt_k, with tilt_k proportional to exp(-shift_k / T) and mean 1
       over the reservoir, and an item's probability is its category's theta over the category's c:
       without a shift all items of the reservoir are equally likely.
-    candidates > 1: a slot draws that many items and the step keeps the one that is hardest by then.
     emphasis = 'matched' (with a learned band): a slot draws from the reservoir only with the
       probability that makes an item of the band so many times as frequent among the negatives as it
       is likelier to be taken, and uniformly otherwise. More would put the band behind the items that
       nobody takes: BPR's scores follow the ratio of the two.
+    candidates > 1: a slot draws that many items and the step keeps the one that is hardest by then.
   """
 
   loss_name = 'sane'

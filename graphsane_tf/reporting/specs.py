@@ -91,7 +91,7 @@ def _parts() -> Tuple[Row, ...]:
   changes = (('fixed band', 'band=fixed'), ('full emphasis', 'emphasis=full'),
              ('no prior', 'uniform_theta=True'), ('reversed prior', 'prior_sign=1'),
              ('printed shift', 'shift=printed'),
-             ('not re-scored', 'candidates=1'), ('with old positives', 'exclude_history=False'))
+             ('re-scored in the step', 'candidates=2'), ('with old positives', 'exclude_history=False'))
   return (Row('SGCT', ('--kd=sgct',)), Row('adaptive', adaptive, partner='SGCT'),
           *(Row(f'adaptive, {label}', (*adaptive, f'--config.sane.{flag}'), partner='adaptive')
             for label, flag in changes))

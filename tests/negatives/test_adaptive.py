@@ -41,7 +41,8 @@ def test_distribution_between_reservoir_and_uniform(candidates, case):
 
 
 @pytest.mark.parametrize('changes', [
-    {}, {'sane__emphasis': 'full'}, {'sane__max_risk': .3, 'sane__max_lift': 1e3}, {'sane__candidates': 1}, {'sane__soft_membership': True},
+    {}, {'sane__emphasis': 'full'}, {'sane__max_risk': .3, 'sane__max_lift': 1e3},
+    {'sane__candidates': 2}, {'sane__soft_membership': True},
     {'num_items': 7}])
 class TestBehaviour:
 
