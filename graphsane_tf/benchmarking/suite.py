@@ -44,6 +44,7 @@ class Suite:
         'step': on(both, training.step_section),
         'bare': on(both, training.bare_section),
         'epoch': on(both, training.epoch_section),
+        'samplers': [] if quick else on(('gowalla',), training.samplers_section),
         'rebuild': on(all_three, scoring.rebuild_section),
         'evaluation': on(all_three, scoring.evaluation_section),
         'block': blocks,

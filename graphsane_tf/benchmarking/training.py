@@ -8,6 +8,7 @@ from typing import Iterator, List, Optional
 import numpy as np
 import tensorflow as tf
 
+from graphsane_tf import negatives
 from graphsane_tf.benchmarking import bare, plain
 from graphsane_tf.benchmarking.figures import Figure, compare, of_rounds, seconds
 from graphsane_tf.config import default_config, resolved
@@ -117,38 +118,58 @@ def bare_section(log: Interactions, repeats: int, batches=(5000, 2048)) -> Itera
           shape=log.name, target=('<=', 1.3), note=f'{trainer.propagation} propagation')
 
 
+class _Epochs:
+  """Whole epochs of block 3 with the uniform sampler, to compare others with."""
+
+  def __init__(self, log: Interactions, folder, **changes):
+    self._log = log
+    self._folder = pathlib.Path(folder)
+    self._changes = {'train__epochs': 10_000, 'train__patience': 10_000, 'train__min_epochs': 1,
+                     **changes}
+    self._validate = validation_of(log, 3)
+    self._count = config_of().sane.refresh_epochs
+    self._uniform = self._action(sampler='uniform')
+
+  def _action(self, **changes):
+    """An action that trains as many further epochs as lie between two of SANE's rebuilds."""
+    config = config_of(**self._changes, **changes)
+    trainer = trainer_of(self._log, 3, config, self._folder / '-'.join(changes.values()),
+                         previous_of(self._log, 3, config))
+    # Traces everything that is not the rebuild's own.
+    stepper(trainer.run_steps, len(trainer.context.users), config.train.batch_size, 1)()
+    self._validate(*trainer.represent())
+    state, vectors = fresh_state(), [None]
+
+    def action():
+      for _ in range(self._count):
+        vectors[0] = trainer.epoch(state, vectors[0], self._validate)
+
+    return action
+
+  def figures(self, name: str, target: float, repeats: int, **changes) -> Iterator[Figure]:
+    """Compares a sampler, over the first epochs and over later ones."""
+    actions = self._action(**changes), self._uniform
+    first = tuple(seconds(action) / self._count for action in actions)
+    common = {'section': 'epoch', 'shape': self._log.name}
+    yield compare(*actions, repeats, calls=(self._count,) * 2, warm=False, target=('<=', target),
+                  name=f'epoch with {name} against uniform, refresh and validation included', **common)
+    yield of_rounds([first], name="the same, a block's first epochs", **common)
+
+
 def epoch_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
-  """SANE against uniform negatives over whole epochs, as many as lie between two rebuilds."""
+  """SANE against uniform negatives over whole epochs."""
   with tempfile.TemporaryDirectory() as folder:
-    validate = validation_of(log, 3)
-    never = {'train__epochs': 10_000, 'train__patience': 10_000, 'train__min_epochs': 1, **changes}
-    actions = []
-    for sampler in ('sane', 'uniform'):
-      config = config_of(sampler=sampler, **never)
-      trainer = trainer_of(log, 3, config, pathlib.Path(folder) / sampler,
-                           previous_of(log, 3, config))
-      # Traces everything that is not the rebuild's own.
-      stepper(trainer.run_steps, len(trainer.context.users), config.train.batch_size, 1)()
-      validate(*trainer.represent())
-      actions.append(_epochs(trainer, validate, config.sane.refresh_epochs))
-    first = [tuple(map(seconds, actions))]
-    common = {'section': 'epoch', 'shape': log.name}
-    count = (config.sane.refresh_epochs,) * 2
-    yield compare(*actions, repeats, calls=count, warm=False, target=('<=', 1.1),
-                  name='epoch with SANE against uniform, with rebuilds and validation', **common)
-    yield of_rounds([(ours / count[0], other / count[0]) for ours, other in first],
-                    name="the same, a block's first epochs (clusters start)", **common)
+    yield from _Epochs(log, folder, **changes).figures('SANE', 1.1, repeats, sampler='sane')
 
 
-def _epochs(trainer: BlockTrainer, validate, count: int):
-  """An action that trains `count` further epochs."""
-  state, vectors = fresh_state(), [None]
-
-  def action():
-    for _ in range(count):
-      vectors[0] = trainer.epoch(state, vectors[0], validate)
-
-  return action
+def samplers_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
+  """Every other sampler, and the adaptive reservoir, likewise."""
+  with tempfile.TemporaryDirectory() as folder:
+    epochs = _Epochs(log, folder, **changes)
+    yield from epochs.figures('adaptive SANE', 1.15, repeats, sampler='sane',
+                              sane_variant='adaptive')
+    for name in sorted(set(negatives.REGISTRY) - {'uniform', 'sane'}):
+      yield from epochs.figures(name, 1.2, repeats, sampler=name)
 
 
 def block_section(log: Interactions, indices: List[int], base_epochs: int = 0,

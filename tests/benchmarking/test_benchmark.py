@@ -90,6 +90,16 @@ def test_train_step_sections(log):
   assert figure.ratio > 0
 
 
+@pytest.mark.slow
+def test_sampler_sections(log):
+  small = {'model__embedding_dim': 4, 'train__batch_size': 64}
+  figure, first = training.epoch_section(log, 1, **small)
+  assert figure.ratio > 0 and first.ratio > 0 and figure.target == ('<=', 1.1)
+  figures = list(training.samplers_section(log, 1, **small))
+  assert len(figures) == 16 and 'adaptive' in figures[0].name
+  assert {figure.target for figure in figures} == {('<=', 1.15), ('<=', 1.2), None}
+
+
 def test_rebuild_is_compared_with_the_users_it_ranks(log):
   figure, = scoring.rebuild_section(log, 1)
   assert f'of {len(np.unique(training.context_of(log, 3).users))} users' in figure.note
