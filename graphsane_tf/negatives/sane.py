@@ -123,9 +123,12 @@ class Sane(NegativeSampler):
     first = start_rank(options, context.num_items)
     self.studies = options.band == 'learned'
     self.size = max(min(options.size, context.num_items - (0 if self.studies else first - 1)), 1)
-    self._first = tf.Variable(first, trainable=False, name='first_rank')
-    self.emphasis = tf.Variable(1., trainable=False, name='emphasis')
-    self.concentration = tf.Variable(0., trainable=False, name='concentration')
+    # Only what is learned is a variable, and in checkpoints.
+    self._first, self.emphasis, self.concentration = (
+        tf.Variable(value, trainable=False, name=name) if learned else value
+        for name, value, learned in (('first_rank', first, self.studies),
+                                     ('emphasis', 1., options.emphasis == 'matched'),
+                                     ('concentration', 0., self._by_evidence)))
     self.risk = None
     self.table = ItemTable(users, self.size, context.positives)
     self.cumulative = tf.Variable(tf.zeros(self.table.items.shape), trainable=False,

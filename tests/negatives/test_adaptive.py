@@ -278,3 +278,11 @@ def test_the_band_is_learned_from_the_old_model_on_its_own_graph(tmp_path):
                       run.config.model.num_knn)
   other.study(*model.backbone.representer(graph)())
   assert found['risk'] != other.report()['risk']
+
+
+@pytest.mark.parametrize('variant, learned', [
+    ('band', set()), ('adaptive', {'first_rank', 'emphasis', 'concentration'})])
+def test_only_what_is_learned_is_in_checkpoints(variant, learned):
+  problem = small(sane_variant=variant)
+  names = {variable.name.split(':')[0] for variable in problem.refreshed(Sane).variables}
+  assert names & {'first_rank', 'emphasis', 'concentration'} == learned
