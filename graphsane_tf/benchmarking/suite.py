@@ -36,10 +36,9 @@ class Suite:
       return [lambda name=name: section(make(name), repeats, **more) for name in names]
 
     # Full retraining takes minutes.
-    blocks = [] if quick else [
-        lambda: training.block_section(make('gowalla'), [2], epochs=4)]
+    blocks = [] if quick else [lambda: training.block_section(make('gowalla'), 2, epochs=4)]
     if log is not None:
-      blocks.append(lambda: training.block_section(log, [1, 2, 3], base_epochs=5))
+      blocks.append(lambda: training.block_section(log, 2, epochs=4))
     self.sections = {
         'step': on(both, training.step_section),
         'bare': on(both, training.bare_section),

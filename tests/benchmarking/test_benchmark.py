@@ -100,6 +100,12 @@ def test_sampler_sections(log):
   assert {figure.target for figure in figures} == {('<=', 1.15), ('<=', 1.2), None}
 
 
+@pytest.mark.slow
+def test_block_section(log):
+  figure, = training.block_section(log, 2, epochs=1)
+  assert figure.ratio > 0 and figure.target == ('<=', .2) and 'block 2, 1 epochs' in figure.note
+
+
 def test_rebuild_is_compared_with_the_users_it_ranks(log):
   figure, = scoring.rebuild_section(log, 1)
   assert f'of {len(np.unique(training.context_of(log, 3).users))} users' in figure.note
