@@ -41,7 +41,7 @@ class Suite:
       blocks.append(lambda: training.block_section(log, 2, epochs=4))
     self.sections = {
         'step': on(both, training.step_section),
-        'bare': on(both, training.bare_section),
+        'bare': on(both, training.bare_section, batches=(2048,) if quick else (5000, 2048)),
         'epoch': on(both, training.epoch_section),
         'samplers': [] if quick else on(('gowalla',), training.samplers_section),
         'rebuild': on(all_three, scoring.rebuild_section),
