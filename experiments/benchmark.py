@@ -9,7 +9,7 @@ from absl import flags
 
 from graphsane_tf import cli
 
-_QUICK = flags.DEFINE_bool('quick', False, 'Only the Gowalla shape, in less than 3 minutes.')
+_QUICK = flags.DEFINE_bool('quick', False, 'Only the Gowalla shape, in about 3 minutes.')
 _JSON = flags.DEFINE_string('json', None, 'File for the figures.')
 _ONLY = flags.DEFINE_list('only', [], 'Sections to run (default: all).')
 _REPEATS = flags.DEFINE_integer(
