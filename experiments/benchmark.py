@@ -15,8 +15,8 @@ _ONLY = flags.DEFINE_list('only', [], 'Sections to run (default: all).')
 _REPEATS = flags.DEFINE_integer(
     'repeats', None, 'Rounds of each comparison (default: 7, or 3 with --quick).', lower_bound=1)
 _LOG = flags.DEFINE_string(
-    'log', None, 'A CSV log (user, item, timestamp) on which incremental blocks are compared with '
-    'full retraining, besides generated ones.')
+    'log', None, 'A CSV log (user, item, timestamp) on which an incremental block is compared with '
+    'full retraining, besides a generated one.')
 _MIN = flags.DEFINE_integer('min_interactions', 10, 'Fewest interactions of a user, and of an item, '
                             'in that log.', lower_bound=0)
 

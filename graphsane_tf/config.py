@@ -102,8 +102,8 @@ def default_config() -> config_dict.ConfigDict:
   c.sane.max_risk = 0.01
   # and to this many times the mean risk.
   c.sane.max_lift = 10.
-  # How often a slot draws from the reservoir: always ('full'), or as often as the band's risk supports
-  # ('matched', with a learned band).
+  # How often a slot draws from the reservoir: always ('full'), or as often as the band's risk
+  # supports ('matched').
   c.sane.emphasis = config_dict.placeholder(str)
   # In a small catalogue the band starts no later than this share of it.
   c.sane.max_start_share = 0.04

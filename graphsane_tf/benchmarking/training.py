@@ -152,7 +152,8 @@ class _Epochs:
     first = tuple(seconds(action) / self._count for action in actions)
     common = {'section': 'epoch', 'shape': self._log.name}
     yield compare(*actions, repeats, calls=(self._count,) * 2, warm=False, target=('<=', target),
-                  name=f'epoch with {name} against uniform, refresh and validation included', **common)
+                  name=f'epoch with {name} against uniform, refresh and validation included',
+                  **common)
     yield of_rounds([first], name="the same, a block's first epochs", **common)
 
 
@@ -175,8 +176,8 @@ def samplers_section(log: Interactions, repeats: int, **changes) -> Iterator[Fig
 def block_section(log: Interactions, index: int, epochs: int) -> Iterator[Figure]:
   """An incremental block (SGCT + SANE) against full retraining with as many epochs.
 
-  Both include building graph and model, tracing, and validation and checkpoint after each epoch; the
-  model before the block is untrained, which changes no time.
+  Both include building graph and model, tracing, and validation and checkpoint after each epoch.
+  The model before the block is untrained, which changes no time.
   """
   with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)

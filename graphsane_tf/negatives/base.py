@@ -119,7 +119,7 @@ class NegativeSampler(tf.Module, abc.ABC):
       draw: the candidates.
       seeds: for random choices.
     """
-    raise NotImplementedError
+    raise NotImplementedError(f'{type(self).__name__} has chooses = True, so it must define choose.')
 
   def loss(self, positive: tf.Tensor, negative: tf.Tensor, draw) -> tf.Tensor:
     """Loss of each pair; BPR unless overridden.

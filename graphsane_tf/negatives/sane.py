@@ -57,10 +57,10 @@ def item_probabilities(theta: tf.Tensor, category: tf.Tensor, valid: tf.Tensor) 
 
 
 def matched_emphasis(lift: float, num_slots: int, num_uniform: int, share: float) -> float:
-  """The chance w that a slot draws from the reservoir which makes negatives there `lift` times as dense.
+  """The chance w of a slot to draw from the reservoir that makes its items `lift` times as frequent.
 
-  With it, an item outside is drawn (num_uniform + (1 - w) num_slots) / items times for a pair, and one
-  inside w num_slots / size times more.
+  With it, an item outside is drawn (num_uniform + (1 - w) num_slots) / items times for a pair, and
+  one inside w num_slots / size times more.
 
   Args:
     lift: how many times as likely as the average item those of the band are to be taken.
@@ -93,11 +93,12 @@ class Sane(NegativeSampler):
       none counts. alpha_k = lambda c_k tilt_k, with tilt_k proportional to exp(-shift_k / T) and mean 1
       over the reservoir, and an item's probability is its category's theta over the category's c:
       without a shift all items of the reservoir are equally likely.
-    emphasis = 'matched' (with a learned band): a slot draws from the reservoir only with the
-      probability that makes an item of the band so many times as frequent among the negatives as it
-      is likelier to be taken, and uniformly otherwise. More would put the band behind the items that
-      nobody takes: BPR's scores follow the ratio of the two.
-    candidates > 1: a slot draws that many items and the step keeps the one that is hardest by then.
+    emphasis = 'matched': a slot draws from the reservoir only with the probability that makes an item
+      of the band so many times as frequent among the negatives as it is likelier to be taken, and
+      uniformly otherwise. More would put the band behind the items that nobody takes: BPR's scores
+      follow the ratio of the two.
+    candidates > 1: a slot draws that many items, from where it draws, and the step keeps the one that
+      is hardest by then.
   """
 
   loss_name = 'sane'
@@ -121,14 +122,14 @@ class Sane(NegativeSampler):
     excluded = context.history if options.exclude_history else context.positives
     self._excluded = excluded.select(users)
     first = start_rank(options, context.num_items)
-    self.studies = options.band == 'learned'
-    self.size = max(min(options.size, context.num_items - (0 if self.studies else first - 1)), 1)
+    learned, matched = options.band == 'learned', options.emphasis == 'matched'
+    self.studies = learned or matched
+    self.size = max(min(options.size, context.num_items - (0 if learned else first - 1)), 1)
     # Only what is learned is a variable, and in checkpoints.
     self._first, self.emphasis, self.concentration = (
-        tf.Variable(value, trainable=False, name=name) if learned else value
-        for name, value, learned in (('first_rank', first, self.studies),
-                                     ('emphasis', 1., options.emphasis == 'matched'),
-                                     ('concentration', 0., self._by_evidence)))
+        tf.Variable(value, trainable=False, name=name) if used else value
+        for name, value, used in (('first_rank', first, learned), ('emphasis', 1., matched),
+                                  ('concentration', 0., self._by_evidence)))
     self.risk = None
     self.table = ItemTable(users, self.size, context.positives)
     self.cumulative = tf.Variable(tf.zeros(self.table.items.shape), trainable=False,
@@ -155,7 +156,12 @@ class Sane(NegativeSampler):
     return int(self._first)
 
   def study(self, user_vectors, item_vectors):
-    """Learns the band from the old model's ranks of the block's items among the unobserved ones."""
+    """Learns band and emphasis from the old model's ranks of the block's items among unobserved ones.
+
+    Args:
+      user_vectors: [num_old_users, D] final representations of the model before the block.
+      item_vectors: [num_old_items, D] likewise.
+    """
     context, options = self.context, self.config.sane
     number, depth = len(user_vectors), len(item_vectors)
     block, before = context.block.rows(), context.before
@@ -167,8 +173,9 @@ class Sane(NegativeSampler):
         host_generator(*self.seed, name='risk'), users[known], items[known])
     ranks = evidence.pair_ranks(user_vectors, item_vectors, users, items, before.cut(number, depth))
     self.risk = evidence.risk_curve(ranks, count, depth)
-    first = self.risk.first_rank(options.max_risk, options.max_lift)
-    self._first.assign(max(1, min(first, context.num_items - self.size + 1)))
+    if options.band == 'learned':
+      first = self.risk.first_rank(options.max_risk, options.max_lift)
+      self._first.assign(max(1, min(first, context.num_items - self.size + 1)))
     if options.emphasis == 'matched':
       self.emphasis.assign(matched_emphasis(
           self.risk.lift(self.first_rank, self.size), self.num_slots,

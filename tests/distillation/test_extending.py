@@ -1,38 +1,30 @@
 """The example of docs/extending.md, as it stands there."""
-import pathlib
-import re
-
 import numpy as np
 import pytest
 
 from graphsane_tf import config as config_lib
 from graphsane_tf import distillation
 from graphsane_tf.training import incremental
-from ml_collections import config_dict
+from tests import guide as guide_code
 from tests import logs
 from tests.distillation import oracles
 
-_GUIDE = pathlib.Path(__file__).parents[2] / 'docs' / 'extending.md'
-
 
 @pytest.fixture(name='guide')
-def _guide(monkeypatch):
-  """Runs the guide's three pieces of code: the file, the configuration, the registry line."""
-  chapter = _GUIDE.read_text().split('## Add your own distiller')[1].split('\n## ')[0]
-  file, section, line = re.findall(r'```python\n(.*?)```', chapter, re.S)
-  names = {'__name__': 'graphsane_tf.distillation.cosine'}
-  exec(compile(file, 'cosine.py', 'exec'), names)  # pylint: disable=exec-used
+def _guide(monkeypatch, tmp_path_factory):
+  fill, register = guide_code.chapter_code(
+      'Add your own distiller in one file', tmp_path_factory.mktemp('guide'))
   plain = config_lib.default_config
 
   def with_section():
     c = plain()
-    exec(section, {'c': c, 'config_dict': config_dict})  # pylint: disable=exec-used
+    fill(c)
     return c
 
   for module in (config_lib, oracles, logs):
     monkeypatch.setattr(module, 'default_config', with_section)
   monkeypatch.setattr(distillation, 'REGISTRY', dict(distillation.REGISTRY))
-  exec(line, {**names, 'REGISTRY': distillation.REGISTRY})  # pylint: disable=exec-used
+  register(distillation.REGISTRY)
   return distillation.REGISTRY['cosine']
 
 

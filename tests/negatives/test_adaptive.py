@@ -256,7 +256,8 @@ def test_the_band_begins_where_the_risk_has_fallen():
 
 @pytest.mark.parametrize('field, value', [
     ('band', 'wide'), ('shift', 'none'), ('size', 0), ('start_rank', 0), ('candidates', 0),
-    ('max_risk', 0.), ('max_lift', 0.), ('emphasis', 'half'), ('temperature', -1.), ('strength', -.5)])
+    ('max_risk', 0.), ('max_lift', 0.), ('emphasis', 'half'), ('temperature', -1.),
+    ('strength', -.5)])
 def test_a_wrong_value_is_refused(field, value):
   with pytest.raises(UserError, match=f'config.sane.{field} is'):
     resolved(logs.tiny_config(**{f'sane__{field}': value}))
@@ -280,9 +281,33 @@ def test_the_band_is_learned_from_the_old_model_on_its_own_graph(tmp_path):
   assert found['risk'] != other.report()['risk']
 
 
-@pytest.mark.parametrize('variant, learned', [
-    ('band', set()), ('adaptive', {'first_rank', 'emphasis', 'concentration'})])
-def test_only_what_is_learned_is_in_checkpoints(variant, learned):
-  problem = small(sane_variant=variant)
+def test_a_fixed_band_has_a_matched_emphasis_of_its_own():
+  log = drift.generate('small')
+  context = logs.context_of(log, 1)
+  context.representation_dim = 4
+  config = resolved(logs.tiny_config(
+      sampler='sane', sane__emphasis='matched', sane__start_rank=5, sane__size=30,
+      sane__max_start_share=1.))
+  sampler = Sane(config, context, (0, 1))
+  assert sampler.studies and sampler.first_rank == 5
+  # The block's own items rank first: ranks 5 to 34 hold many of them.
+  users = np.eye(context.num_old_users, dtype='f')
+  items = np.random.default_rng(0).normal(
+      size=(context.num_old_items, context.num_old_users)).astype('f')
+  inside = (context.users < context.num_old_users) & (context.items < context.num_old_items)
+  items[context.items[inside], context.users[inside]] += 1.5
+  sampler.study(tf.constant(users), tf.constant(items))
+  lift = sampler.risk.lift(5, 30)
+  # w = (lift - 1) N / (N2 (items / Q + lift - 1)).
+  expected = (lift - 1.) * 10 / (2 * (context.num_items / 30 + lift - 1.))
+  assert lift > 1. and sampler.first_rank == 5
+  assert float(sampler.emphasis) == pytest.approx(min(expected, 1.))
+
+
+@pytest.mark.parametrize('variant, changes, learned', [
+    ('band', {}, set()), ('band', {'sane__emphasis': 'matched'}, {'emphasis'}),
+    ('adaptive', {}, {'first_rank', 'emphasis', 'concentration'})])
+def test_only_what_is_learned_is_in_checkpoints(variant, changes, learned):
+  problem = small(sane_variant=variant, **changes)
   names = {variable.name.split(':')[0] for variable in problem.refreshed(Sane).variables}
   assert names & {'first_rank', 'emphasis', 'concentration'} == learned
