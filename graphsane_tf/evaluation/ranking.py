@@ -6,8 +6,9 @@ from typing import Optional
 import numpy as np
 import tensorflow as tf
 
-# Scores held at once: larger results are slower, as the system hands out fresh pages for each.
-_CHUNK_FLOATS = 11 << 19
+# Scores held at once: products with larger results take up to twice as long, as the system hands out
+# fresh pages for each.
+_CHUNK_FLOATS = 3 << 20
 # Most items scored at a time.
 _ITEM_TILE = 1 << 16
 # Users, items and tiles are padded to multiples of this, a power of two.
