@@ -4,19 +4,42 @@ import pathlib
 import re
 import textwrap
 
+from graphsane_tf import config as config_lib
+from tests import logs
+from tests.distillation import oracles
+
 _GUIDE = pathlib.Path(__file__).resolve().parents[1] / 'docs' / 'extending.md'
 
 
-def chapter_code(title: str, folder: pathlib.Path):
-  """Turns a chapter's three pieces of code (file, configuration, registry line) into a module.
+def add_example(title: str, package, monkeypatch, folder: pathlib.Path):
+  """Adds a chapter's example: its file, its section of the configuration and its registry line.
 
   Args:
     title: heading of the chapter.
-    folder: where the module's file is written.
+    package: what has the registry.
+    monkeypatch: pytest's, which takes everything back.
+    folder: where the example's file is written.
 
   Returns:
-    fill(c), which adds the section to a configuration, and register(REGISTRY).
+    The class that was registered.
   """
+  fill, register = _functions(title, folder)
+  plain = config_lib.default_config
+
+  def with_section():
+    c = plain()
+    fill(c)
+    return c
+
+  for module in (config_lib, oracles, logs):
+    monkeypatch.setattr(module, 'default_config', with_section)
+  monkeypatch.setattr(package, 'REGISTRY', dict(package.REGISTRY))
+  register(package.REGISTRY)
+  return list(package.REGISTRY.values())[-1]
+
+
+def _functions(title: str, folder: pathlib.Path):
+  """fill(c) and register(REGISTRY), with a chapter's three pieces of code as one module."""
   chapter = _GUIDE.read_text().split(f'## {title}\n')[1].split('\n## ')[0]
   file, section, line = re.findall(r'```python\n(.*?)```', chapter, re.DOTALL)
   functions = (('fill', 'c', section), ('register', 'REGISTRY', line))

@@ -2,30 +2,17 @@
 import numpy as np
 import pytest
 
-from graphsane_tf import config as config_lib
 from graphsane_tf import distillation
 from graphsane_tf.training import incremental
-from tests import guide as guide_code
 from tests import logs
 from tests.distillation import oracles
+from tests.guide import add_example
 
 
 @pytest.fixture(name='guide')
 def _guide(monkeypatch, tmp_path_factory):
-  fill, register = guide_code.chapter_code(
-      'Add your own distiller in one file', tmp_path_factory.mktemp('guide'))
-  plain = config_lib.default_config
-
-  def with_section():
-    c = plain()
-    fill(c)
-    return c
-
-  for module in (config_lib, oracles, logs):
-    monkeypatch.setattr(module, 'default_config', with_section)
-  monkeypatch.setattr(distillation, 'REGISTRY', dict(distillation.REGISTRY))
-  register(distillation.REGISTRY)
-  return distillation.REGISTRY['cosine']
+  return add_example('Add your own distiller in one file', distillation, monkeypatch,
+                     tmp_path_factory.mktemp('guide'))
 
 
 def test_the_example_computes_what_the_guide_says(guide):

@@ -2,30 +2,18 @@
 import numpy as np
 import pytest
 
-from graphsane_tf import config as config_lib
 from graphsane_tf import negatives
 from graphsane_tf.training import incremental
-from tests import guide, logs
+from tests import logs
+from tests.guide import add_example
 from tests.negatives import checks
 from tests.negatives.problems import small
 
 
 @pytest.fixture(name='popular')
 def _popular(monkeypatch, tmp_path_factory):
-  fill, register = guide.chapter_code(
-      'Add your own sampler in one file', tmp_path_factory.mktemp('guide'))
-  plain = config_lib.default_config
-
-  def extended():
-    c = plain()
-    fill(c)
-    return c
-
-  monkeypatch.setattr(config_lib, 'default_config', extended)
-  monkeypatch.setattr(logs, 'default_config', extended)
-  monkeypatch.setattr(negatives, 'REGISTRY', dict(negatives.REGISTRY))
-  register(negatives.REGISTRY)
-  return negatives.REGISTRY['popular']
+  return add_example('Add your own sampler in one file', negatives, monkeypatch,
+                     tmp_path_factory.mktemp('guide'))
 
 
 def test_behaviour(popular, tmp_path):
