@@ -151,7 +151,8 @@ class Backbone(tf.keras.Model, abc.ABC):
     def represent():
       encoding = self.encode(graph.whole(), None, None, Seeds(tf.constant([0, 0])), training=False)
       return encoding.user[-1], encoding.item[-1]
-    return represent
+    # As one of many models of a run: TensorFlow warns of traces that it takes for repeated ones.
+    return represent.get_concrete_function()
 
   def layers_of_all(self, graph: views.Graph) -> Encoding:
     """Every layer of all users and items, deterministic."""
