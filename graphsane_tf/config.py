@@ -6,8 +6,7 @@ from ml_collections import config_dict
 from graphsane_tf.errors import UserError
 
 _PRINTED = {'size': 100, 'band': 'fixed', 'shift': 'printed', 'emphasis': 'full', 'candidates': 1,
-            'exclude_history': False, 'strength': 1., 'temperature': 1., 'refresh_epochs': 2,
-            'rolling': False}
+            'exclude_history': False, 'strength': 1., 'temperature': 1.}
 # What `--sane_variant` sets of `config.sane`; a field that is given keeps its value.
 SANE_VARIANTS = {
     # The printed recipe: the top |Q| unobserved items.
@@ -17,7 +16,7 @@ SANE_VARIANTS = {
     # The band, the shift and the draw follow the evidence of each block.
     'adaptive': {'size': 300, 'start_rank': 201, 'band': 'learned', 'shift': 'evidence',
                  'emphasis': 'matched', 'candidates': 1, 'exclude_history': True, 'strength': 1.,
-                 'temperature': .1, 'refresh_epochs': 3, 'rolling': True},
+                 'temperature': .1},
 }
 
 
@@ -108,10 +107,8 @@ def default_config() -> config_dict.ConfigDict:
   c.sane.emphasis = config_dict.placeholder(str)
   # In a small catalogue the band starts no later than this share of it.
   c.sane.max_start_share = 0.04
-  # Epochs between two rebuilds (f) of a user's reservoir.
-  c.sane.refresh_epochs = config_dict.placeholder(int)
-  # Rebuild an equal part of the users' reservoirs each epoch instead of all of them at once.
-  c.sane.rolling = config_dict.placeholder(bool)
+  # Epochs between two rebuilds (f).
+  c.sane.refresh_epochs = 2
   # Interest shift: the 'printed' difference of two blocks, or by 'evidence' (see negatives/sane.py).
   c.sane.shift = config_dict.placeholder(str)
   # Strength of the prior (lambda).
@@ -300,7 +297,7 @@ def _check_sane(options: config_dict.ConfigDict) -> None:
                        ('emphasis', ('full', 'matched'))):
     if options[name] not in values:
       raise UserError(f'config.sane.{name} is {options[name]!r}; it must be {" or ".join(values)}.')
-  for name in ('size', 'start_rank', 'candidates', 'refresh_epochs'):
+  for name in ('size', 'start_rank', 'candidates'):
     if options[name] < 1:
       raise UserError(f'config.sane.{name} is {options[name]}; it must be at least 1.')
   for name in ('max_risk', 'max_lift', 'temperature'):

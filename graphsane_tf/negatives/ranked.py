@@ -1,5 +1,5 @@
 """Rankings of unobserved items by user, and tables of a few items for each of them."""
-from typing import Callable, Iterator, Optional, Tuple
+from typing import Callable, Iterator, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -123,20 +123,17 @@ class ItemTable(tf.Module):
   def num_slots(self) -> int:
     return len(self.users)
 
-  def chunks(self, floats_a_slot: int, first: int = 0,
-             last: Optional[int] = None) -> Iterator[Tuple[int, int]]:
-    """Stretches (start, stop) of slots first to last - 1 (None: all) whose work fits in memory."""
+  def chunks(self, floats_a_slot: int) -> Iterator[Tuple[int, int]]:
+    """Stretches (start, stop) of the slots whose work fits in memory."""
     size = max(1, _CHUNK_FLOATS // max(floats_a_slot, 1))
-    last = self.num_slots if last is None else last
-    for start in range(first, last, size):
-      yield start, min(start + size, last)
+    for start in range(0, self.num_slots, size):
+      yield start, min(start + size, self.num_slots)
 
-  def assign(self, items: np.ndarray, first: int = 0) -> None:
-    """Fills slots from `first` on with [n, width] items, -1 where there is none (only at the end)."""
-    if len(items):
-      rows = slice(first, first + len(items))
-      self.items[rows].assign(np.maximum(items, 0))
-      self.count[rows].assign((items >= 0).sum(axis=1).astype(np.int32))
+  def assign(self, items: np.ndarray) -> None:
+    """Fills the table with [num_slots, width] items, -1 where there is none (only at the end)."""
+    if self.num_slots:
+      self.items.assign(np.maximum(items, 0))
+      self.count.assign((items >= 0).sum(axis=1).astype(np.int32))
 
   def draw(self, users: tf.Tensor, number: int, seeds: Seeds,
            place: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor], wanted=True):

@@ -1,5 +1,5 @@
 """SANE: a personalised negative reservoir, with a prior from the interest shift (section 5)."""
-from typing import Dict, Tuple
+from typing import Dict
 
 import numpy as np
 import tensorflow as tf
@@ -97,8 +97,6 @@ class Sane(NegativeSampler):
       of the band so many times as frequent among the negatives as it is likelier to be taken, and
       uniformly otherwise. More would put the band behind the items that nobody takes: BPR's scores
       follow the ratio of the two.
-    rolling: after the first epoch, each epoch rebuilds the reservoirs of one user in
-      `refresh_epochs`, so that every epoch pays the same.
     candidates > 1: a slot draws that many items, from where it draws, and the step keeps the one that
       is hardest by then.
   """
@@ -109,7 +107,7 @@ class Sane(NegativeSampler):
   def __init__(self, config, context, seed):
     super().__init__(config, context, seed)
     options = config.sane
-    self.refresh_epochs = 1 if options.rolling else options.refresh_epochs
+    self.refresh_epochs = options.refresh_epochs
     self.clusters = clustering.REGISTRY[config.clusters](config, context, seed)
     users = np.unique(context.users)
     users = users[users < context.num_old_users]
@@ -194,33 +192,22 @@ class Sane(NegativeSampler):
     return found
 
   def refresh(self, user_vectors, item_vectors, epoch):
-    """Algorithm 1: clusters, then reservoir and probabilities of every slot whose turn it is."""
+    """Algorithm 1: clusters, then reservoir and probabilities of every slot."""
     if self.membership is None:
       self.category.assign(self.clusters.assign(item_vectors, epoch))
     else:
       membership = self.clusters.memberships(item_vectors, epoch)
       self.membership.assign(membership)
       self.category.assign(tf.argmax(membership, axis=1, output_type=tf.int32))
-    first, last = self._turn(epoch)
-    items, _ = ranked_items(
-        tf.gather(user_vectors, self.users[first:last]), item_vectors,
-        self._excluded.select(np.arange(first, last)), self.first_rank - 1,
-        self.first_rank - 1 + self.size)
-    self.table.assign(items, first)
+    items, _ = ranked_items(tf.gather(user_vectors, self.users), item_vectors, self._excluded,
+                            self.first_rank - 1, self.first_rank - 1 + self.size)
+    self.table.assign(items)
     if self._by_evidence and epoch == 0:
       self._fit_concentration()
     width = self.size * (self.clusters.num_clusters if self.membership is not None else 8)
-    for start, stop in self.table.chunks(width, first, last):
+    for start, stop in self.table.chunks(width):
       explained = self.explain(self.items[start:stop], self.valid(start, stop), start, stop)
       self.cumulative[start:stop].assign(tf.cumsum(explained['probability'], axis=1))
-
-  def _turn(self, epoch: int) -> Tuple[int, int]:
-    """First slot, and the one behind the last, that an epoch rebuilds."""
-    number, parts = self.table.num_slots, self.config.sane.refresh_epochs
-    if not self.config.sane.rolling or not epoch:
-      return 0, number
-    part = (epoch - 1) % parts
-    return number * part // parts, number * (part + 1) // parts
 
   def shifted_users(self):
     if not self._by_evidence:

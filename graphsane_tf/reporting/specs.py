@@ -90,8 +90,8 @@ def _parts() -> Tuple[Row, ...]:
   adaptive = ('--kd=sgct', SANE, '--sane_variant=adaptive')
   changes = (('fixed band', 'band=fixed'), ('full emphasis', 'emphasis=full'),
              ('no prior', 'uniform_theta=True'), ('reversed prior', 'prior_sign=1'),
-             ('printed shift', 'shift=printed'), ('rebuilt at once', 'rolling=False'),
-             ('re-scored in the step', 'candidates=2'), ('with old positives', 'exclude_history=False'))
+             ('printed shift', 'shift=printed'), ('re-scored in the step', 'candidates=2'),
+             ('with old positives', 'exclude_history=False'))
   return (Row('SGCT', ('--kd=sgct',)), Row('adaptive', adaptive, partner='SGCT'),
           *(Row(f'adaptive, {label}', (*adaptive, f'--config.sane.{flag}'), partner='adaptive')
             for label, flag in changes))

@@ -256,8 +256,8 @@ def test_the_band_begins_where_the_risk_has_fallen():
 
 @pytest.mark.parametrize('field, value', [
     ('band', 'wide'), ('shift', 'none'), ('size', 0), ('start_rank', 0), ('candidates', 0),
-    ('refresh_epochs', 0), ('max_risk', 0.), ('max_lift', 0.), ('emphasis', 'half'),
-    ('temperature', -1.), ('strength', -.5)])
+    ('max_risk', 0.), ('max_lift', 0.), ('emphasis', 'half'), ('temperature', -1.),
+    ('strength', -.5)])
 def test_a_wrong_value_is_refused(field, value):
   with pytest.raises(UserError, match=f'config.sane.{field} is'):
     resolved(logs.tiny_config(**{f'sane__{field}': value}))
@@ -302,25 +302,6 @@ def test_a_fixed_band_has_a_matched_emphasis_of_its_own():
   expected = (lift - 1.) * 10 / (2 * (context.num_items / 30 + lift - 1.))
   assert lift > 1. and sampler.first_rank == 5
   assert float(sampler.emphasis) == pytest.approx(min(expected, 1.))
-
-
-def test_each_epoch_rebuilds_its_part_of_the_reservoirs():
-  problem = small(sane_variant='adaptive', sane__size=5)
-  sampler, at_once = problem.sampler(Sane), problem.sampler(Sane)
-  moved = problem.user_vectors[::-1], problem.item_vectors
-  sampler.refresh(problem.user_vectors, problem.item_vectors, 0)
-  before = sampler.items.numpy()
-  at_once.refresh(*moved, 0)
-  expected = at_once.items.numpy()
-  slots = len(expected)
-  assert sampler.refresh_epochs == 1 and np.any(before != expected, axis=1).sum() > 3
-  for epoch in (1, 2, 3):
-    sampler.refresh(*moved, epoch)
-    done = slots * epoch // 3
-    np.testing.assert_array_equal(sampler.items[:done], expected[:done])
-    np.testing.assert_array_equal(sampler.items[done:], before[done:])
-  np.testing.assert_array_equal(sampler.table.count, at_once.table.count)
-  np.testing.assert_allclose(sampler.cumulative[:, -1], at_once.cumulative[:, -1], rtol=1e-5)
 
 
 @pytest.mark.parametrize('variant, changes, learned', [
