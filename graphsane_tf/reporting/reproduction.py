@@ -2,7 +2,7 @@
 import dataclasses
 from typing import Any, Callable, Dict, List, Sequence
 
-from graphsane_tf.reporting import comparison, movers, outputs, published, ranks
+from graphsane_tf.reporting import comparison, learned, movers, outputs, published, ranks
 from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.reporting.specs import TABLES
 from graphsane_tf.training import grid
@@ -78,6 +78,11 @@ def tables(done: FinishedGrid, names: Sequence[str], analyses) -> List[Shown]:
         found.append(Shown(name, dataset, f'{name}-{dataset}',
                            f'{title}, {dataset}, test Recall@20', ' '.join(notes),
                            comparison.grid_table(name, rows), rows))
+      rows = learned.rows(done, dataset) if name == 'variants' else []
+      if rows:
+        found.append(Shown(name, dataset, f'learned-{dataset}',
+                           f'What the adaptive reservoir learned, {dataset}', learned.NOTE,
+                           learned.table(rows), rows))
   return found
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from graphsane_tf.errors import UserError
-from graphsane_tf.reporting import (comparison, movers, outputs, published, ranks, reproduction, specs,
-                                    summary)
+from graphsane_tf.reporting import (comparison, learned, movers, outputs, published, ranks,
+                                    reproduction, specs, summary)
 from graphsane_tf.training import grid
 from tests.reporting import fake_grid
 
@@ -64,6 +64,18 @@ def test_movers_are_compared_with_the_same_reservoir_without_prior(tmp_path):
   assert rows['no shift', 'adaptive, no prior']['pairs'] == 3 * 30
   assert 'gain' not in rows['no shift', 'adaptive, no prior']
   assert len(movers.table(list(rows.values()))['cells']) == 16
+
+
+def test_what_the_adaptive_reservoir_learned(tmp_path):
+  _, done = _grid(tmp_path, ['variants'], skip=('sgct-sane-sane_variant=adaptive',))
+  found = learned.rows(done, 'gowalla')
+  assert [row['label'] for row in found[::3]] == [
+      f'{name}-SANE adaptive' for name in ('Fine Tune', 'GraphSAIL', 'LWC-KD')]
+  assert found[1] == {'label': 'Fine Tune-SANE adaptive', 'block': 2, 'first': [20, 21], 'seeds': 2,
+                      'emphasis': pytest.approx(.2), 'concentration': pytest.approx(4.5)}
+  shown = {table.stem: table for table in reproduction.tables(done, ['variants'], None)}
+  assert list(shown) == ['variants-gowalla', 'learned-gowalla']
+  assert shown['learned-gowalla'].table['cells'][1][1:3] == [2, '20 to 21']
 
 
 def test_defaults_are_spelled_out_when_the_flags_of_all_cells_change_them(tmp_path):
