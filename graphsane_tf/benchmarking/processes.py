@@ -17,6 +17,7 @@ import pandas as pd
 
 from graphsane_tf.benchmarking import logs
 from graphsane_tf.benchmarking.figures import Figure, of_rounds, seconds
+from graphsane_tf.data import prepare
 from graphsane_tf.data.interactions import Interactions
 
 _STEPS = 200
@@ -60,11 +61,11 @@ def startup_section(log: Interactions, repeats: int) -> Iterator[Figure]:
 
     def start():
       result = _child(*command)
-      if 'first step done' not in result.stdout:
+      if 'first step done' not in result.stdout or 'preparing' in result.stdout:
         raise RuntimeError(result.stderr[-2000:] or result.stdout[-2000:])
 
     bare = [sys.executable, '-c', 'import tensorflow']
-    start()  # Prepares the log.
+    prepare.load('csv', folder, {}, {'interactions': str(path)}, log=lambda line: None)
     imported = lambda: subprocess.run(bare, capture_output=True, check=True)
     rounds = [(seconds(start), seconds(imported)) for _ in range(repeats)]
   yield of_rounds(rounds, section='startup', shape=log.name,

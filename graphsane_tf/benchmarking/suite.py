@@ -33,7 +33,8 @@ class Suite:
     all_three = both if quick else (*both, 'netflix')
 
     def on(names: Sequence[str], section, **more) -> List[Callable[[], Iterator[figures.Figure]]]:
-      return [lambda name=name: section(make(name), repeats, **more) for name in names]
+      more = {'repeats': repeats, **more}
+      return [lambda name=name: section(make(name), **more) for name in names]
 
     # Full retraining takes minutes.
     blocks = [] if quick else [lambda: training.block_section(make('gowalla'), 2, epochs=4)]
@@ -42,7 +43,7 @@ class Suite:
     self.sections = {
         'step': on(both, training.step_section),
         'bare': on(both, training.bare_section, batches=(2048,) if quick else (5000, 2048)),
-        'epoch': on(both, training.epoch_section),
+        'epoch': on(both, training.epoch_section, repeats=min(repeats, 2) if quick else repeats),
         'samplers': [] if quick else on(('gowalla',), training.samplers_section),
         'rebuild': on(all_three, scoring.rebuild_section),
         'evaluation': on(all_three, scoring.evaluation_section),
