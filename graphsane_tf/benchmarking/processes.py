@@ -67,6 +67,7 @@ def startup_section(log: Interactions, repeats: int) -> Iterator[Figure]:
     bare = [sys.executable, '-c', 'import tensorflow']
     prepare.load('csv', folder, {}, {'interactions': str(path)}, log=lambda line: None)
     imported = lambda: subprocess.run(bare, capture_output=True, check=True)
+    imported()  # Brings the libraries into the file cache.
     rounds = [(seconds(start), seconds(imported)) for _ in range(repeats)]
   yield of_rounds(rounds, section='startup', shape=log.name,
                   name='command to first step, against import tensorflow',
