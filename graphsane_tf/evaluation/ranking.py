@@ -14,7 +14,7 @@ _ITEM_TILE = 1 << 16
 # Users, items and tiles are padded to multiples of this, a power of two.
 _UNIT = 64
 # Halvings of the interval that holds a row's threshold.
-_HALVINGS = 6
+_HALVINGS = 8
 # Chunks of users ranked side by side.
 _CHUNKS_AT_ONCE = 2
 
@@ -80,8 +80,11 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
 
 
 def group_size(num_columns: int, k: int) -> int:
-  """The largest power of two up to 64 that leaves 2 k groups of columns; 1 if none does."""
-  return max(1, min(_UNIT, 1 << max(num_columns // max(2 * k, 1), 1).bit_length() - 1))
+  """The largest power of two up to 64 that leaves 4 k groups of columns; 2 if only that leaves 2 k."""
+  wanted = num_columns // max(4 * k, 1)
+  if wanted < 2:
+    return 2 if num_columns >= 4 * k else 1
+  return min(_UNIT, 1 << wanted.bit_length() - 1)
 
 
 def select(scores: tf.Tensor, k: tf.Tensor, size: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

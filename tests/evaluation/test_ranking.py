@@ -109,5 +109,5 @@ def test_select_is_top_k(kind, k):
 
 
 def test_group_size():
-  assert [ranking.group_size(5_568, k) for k in (1, 20, 300, 1_000, 3_000)] == [64, 64, 8, 2, 1]
+  assert [ranking.group_size(5_568, k) for k in (1, 20, 300, 1_000, 3_000)] == [64, 64, 4, 2, 1]
   assert ranking.group_size(64, 64) == 1
