@@ -151,7 +151,8 @@ class Backbone(tf.keras.Model, abc.ABC):
     def represent():
       encoding = self.encode(graph.whole(), None, None, Seeds(tf.constant([0, 0])), training=False)
       return encoding.user[-1], encoding.item[-1]
-    # As one of many models of a run: TensorFlow warns of traces that it takes for repeated ones.
+    # A concrete function: the models of several blocks trace the same code, and TensorFlow would warn
+    # that one function is traced again and again.
     return represent.get_concrete_function()
 
   def layers_of_all(self, graph: views.Graph) -> Encoding:
