@@ -94,6 +94,8 @@ def run(*, quick: bool, only: Sequence[str] = (), repeats: Optional[int] = None,
     _check_writable(path)
   own = None
   if log_path:
+    if not pathlib.Path(log_path).is_file():
+      raise UserError(f'--log={log_path} is not a file: give the path of a CSV log.')
     with tempfile.TemporaryDirectory() as folder:
       least = {f'min_{kind}_interactions': min_interactions for kind in ('user', 'item')}
       own = prepare.load('csv', folder, least, {'interactions': log_path}, log=lambda line: None)

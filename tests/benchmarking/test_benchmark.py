@@ -80,6 +80,8 @@ def test_suite_writes_what_it_shows(log, no_peers, monkeypatch, tmp_path):
     suite.run(quick=True, only=['speed'])
   with pytest.raises(UserError, match='folder'):
     suite.run(quick=True, path=str(tmp_path / 'none' / 'figures.json'))
+  with pytest.raises(UserError, match='--log=.*is not a file'):
+    suite.run(quick=True, only=['block'], log_path=str(tmp_path / 'missing.csv'))
 
 
 @pytest.mark.slow
