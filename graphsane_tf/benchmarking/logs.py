@@ -35,14 +35,20 @@ def generate(shape: Shape, seed: int = 0) -> Interactions:
   popularity = np.cumsum(1. / (np.arange(shape.num_items) + .02 * shape.num_items) ** .8)
   # Every user and every item occurs, so that the shape is the one asked for.
   longer = max(shape.num_users, shape.num_items)
-  keys = _keys(np.arange(longer) % shape.num_users, np.arange(longer) % shape.num_items, shape)
+  all_ids = _keys(np.arange(longer) % shape.num_users, np.arange(longer) % shape.num_items, shape)
+  keys = all_ids
   while len(keys) < shape.num_edges:
-    count = shape.num_edges - len(keys)
+    # Many of the last missing ones are drawn in vain: frequent pairs are there already.
+    count = 2 * (shape.num_edges - len(keys))
     user = np.searchsorted(activity, rng.random(count) * activity[-1])
     item = np.searchsorted(popularity, rng.random(count) * popularity[-1])
     own = np.minimum(item // _GROUPS * _GROUPS + user % _GROUPS, shape.num_items - 1)
     item = np.where(rng.random(count) < _OWN_SHARE, own, item)
-    keys = np.unique(np.concatenate([keys, _keys(user, item, shape)]))
+    keys = np.sort(np.concatenate([keys, _keys(user, item, shape)]))
+    # np.unique hashes large arrays, which takes ten times as long.
+    keys = keys[np.append(True, keys[1:] > keys[:-1])]
+  others = rng.permutation(np.setdiff1d(keys, all_ids, assume_unique=True))
+  keys = np.concatenate([all_ids, others[:shape.num_edges - len(all_ids)]])
   rng.shuffle(keys)
   user, item = (pd.factorize(part)[0].astype(np.int32)
                 for part in (keys // shape.num_items, keys % shape.num_items))

@@ -32,7 +32,7 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
 
   Equal scores are ordered by item number, whatever the sizes of chunk and tile. A matrix product
   rounds the rows and columns at its rim differently, which would part equal items; so all products
-  have one shape, padded with zero vectors to multiples of 64.
+  have one shape, padded to multiples of 64.
 
   Args:
     user_vectors: [num_users, d] float32.
@@ -50,14 +50,16 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
   """
   users = np.asarray(users)
   indptr, indices = (np.asarray(part) for part in seen)
-  user_vectors, num_items = np.asarray(user_vectors, np.float32), len(item_vectors)
+  user_vectors, item_vectors = (
+      np.asarray(part, np.float32) for part in (user_vectors, item_vectors))
+  num_items = len(item_vectors)
   user_chunk = user_chunk or user_chunk_size(num_items)
   user_chunk = _round_up(min(user_chunk, max(len(users), 1)))
   num_tiles = max(-(-num_items // _round_up(item_tile)), 1)
   # An odd multiple: columns of an even one fall on the same cache lines, and products take longer.
   item_tile = _round_up(-(-num_items // num_tiles)) | _UNIT
   # Products with the transposed matrix take a third less time.
-  items = tf.transpose(_pad(np.asarray(item_vectors, np.float32), num_tiles * item_tile))
+  items = tf.transpose(_extended(item_vectors, num_tiles * item_tile, 0., -np.inf))
   ids = np.full((len(users), k), -1, np.int32)
   scores = np.full((len(users), k), -np.inf, np.float32)
   # Bound once: that takes as long as ranking a few users.
@@ -68,8 +70,8 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
     chunk = users[start:start + user_chunk]
     row, item = _seen_pairs(indptr, indices, chunk)
     best, found = rank(
-        tf.constant(_pad(user_vectors[chunk], user_chunk)), tf.constant(len(chunk)), items,
-        tf.constant(row), tf.constant(item), *sizes)
+        tf.constant(_extended(user_vectors[chunk], user_chunk, 1., 1.)), tf.constant(len(chunk)),
+        items, tf.constant(row), tf.constant(item), *sizes)
     ids[start:start + user_chunk] = found.numpy()
     scores[start:start + user_chunk] = best.numpy()
 
@@ -167,9 +169,23 @@ def _round_up(size: int) -> int:
   return -(-size // _UNIT) * _UNIT
 
 
-def _pad(vectors: np.ndarray, rows: int) -> np.ndarray:
-  """Vectors [n, d] followed by zeros, [rows, d]."""
-  return np.pad(vectors, ((0, rows - len(vectors)), (0, 0)))
+def _extended(vectors: np.ndarray, rows: int, inside: float, outside: float) -> np.ndarray:
+  """Vectors [n, d] followed by zeros, and a last coordinate, [rows, d + 1].
+
+  The last coordinate, 1 of a user, gives padding the score -inf and leaves those of items as they
+  are: that is free, while masking the padding of each chunk is not.
+
+  Args:
+    vectors: [n, d] float32.
+    rows: how many there are with padding.
+    inside: last coordinate of the vectors.
+    outside: last coordinate of the padding.
+  """
+  result = np.zeros([rows, vectors.shape[1] + 1], np.float32)
+  result[:len(vectors), :-1] = vectors
+  result[:len(vectors), -1] = inside
+  result[len(vectors):, -1] = outside
+  return result
 
 
 def _seen_pairs(indptr: np.ndarray, indices: np.ndarray,
@@ -201,9 +217,9 @@ def _rank_chunk(users, num_users, items, seen_row, seen_item, num_items, k, item
   scores, hence the lower item number. If there is one tile, its best are the best.
 
   Args:
-    users: [n, d].
+    users: [n, d + 1], extended.
     num_users: how many of them are users; the others are padding.
-    items: [d, num_tiles * item_tile].
+    items: [d + 1, num_tiles * item_tile], likewise.
     seen_row: [m], the row of each seen pair.
     seen_item: [m], its item.
     num_items: how many of `items` are items; the others are padding.
@@ -220,10 +236,7 @@ def _rank_chunk(users, num_users, items, seen_row, seen_item, num_items, k, item
   for start in tf.range(0, num_items, item_tile):
     stop = tf.minimum(start + item_tile, num_items)
     inside = tf.where((seen_item >= start) & (seen_item < stop))[:, 0]
-    padding = tf.range(rows)[:, None] * item_tile + tf.range(stop - start, item_tile)
-    masked = tf.concat([
-        tf.gather(seen_row, inside) * item_tile + tf.gather(seen_item, inside) - start,
-        tf.reshape(padding, [-1])], axis=0)
+    masked = tf.gather(seen_row, inside) * item_tile + tf.gather(seen_item, inside) - start
     scores = tf.matmul(users, items[:, start:start + item_tile])[:rows]
     scores = tf.reshape(scores, [-1])
     # tf.tensor_scatter_nd_update would copy the scores.

@@ -1,19 +1,49 @@
 """User-user and item-item graphs: exact nearest neighbours by cosine of binary interaction rows."""
+from concurrent import futures
+import os
 from typing import Iterator, Tuple
 
 import numpy as np
 import scipy.sparse
 import tensorflow as tf
 
+from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr
 
-
-@tf.function(reduce_retracing=True)
-def _top(similarity: tf.Tensor, k: tf.Tensor):
-  return tf.math.top_k(similarity, k=k)
+# Columns are padded to a multiple of this, so that `ranking.select` can group them.
+_UNIT = 64
 
 
-def cosine_chunks(edges: csr.Csr, chunk_floats: int = 1 << 24) -> Iterator[Tuple[int, np.ndarray]]:
+@tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32)]
+             + [tf.TensorSpec([], tf.int32)] * 2)
+def _top(similarity: tf.Tensor, k: tf.Tensor, size: tf.Tensor):
+  return ranking.select(similarity, k, size)
+
+
+class _Cosines:
+  """Cosines of the binary interaction vectors of all rows of [num_rows, num_columns] edges."""
+
+  def __init__(self, edges: csr.Csr):
+    scale = 1. / np.sqrt(np.maximum(edges.degree, 1)).astype(np.float32)
+    self._rows = scipy.sparse.diags(scale) @ edges.matrix()
+    self._columns = self._rows.T.tocsr()
+    self.width = -(-edges.num_rows // _UNIT) * _UNIT
+    self._columns.resize(self._columns.shape[0], self.width)
+
+  def of(self, start: int, stop: int) -> np.ndarray:
+    """[n, width] float32 of rows start to stop - 1 with all, 0 with themselves and the padding."""
+    result = (self._rows[start:stop] @ self._columns).toarray()
+    places = np.arange(len(result))
+    result[places, start + places] = 0.
+    return result
+
+
+def _stretches(count: int, chunk_floats: int) -> Iterator[Tuple[int, int]]:
+  chunk = max(1, chunk_floats // max(count, 1))
+  return ((start, min(start + chunk, count)) for start in range(0, count, chunk))
+
+
+def cosine_chunks(edges: csr.Csr, chunk_floats: int = 1 << 22) -> Iterator[Tuple[int, np.ndarray]]:
   """Cosines of all rows' binary interaction vectors, a stretch of rows at a time.
 
   Args:
@@ -23,41 +53,40 @@ def cosine_chunks(edges: csr.Csr, chunk_floats: int = 1 << 24) -> Iterator[Tuple
   Yields:
     The number of the first row and [n, num_rows] float32 cosines, 0 of a row with itself.
   """
-  count = edges.num_rows
-  scale = 1. / np.sqrt(np.maximum(edges.degree, 1)).astype(np.float32)
-  rows = scipy.sparse.diags(scale) @ edges.matrix()
-  columns = rows.T.tocsr()
-  chunk = max(1, chunk_floats // max(count, 1))
-  for start in range(0, count, chunk):
-    similarity = (rows[start:start + chunk] @ columns).toarray()
-    places = np.arange(len(similarity))
-    similarity[places, start + places] = 0.
-    yield start, similarity
+  cosines = _Cosines(edges)
+  for start, stop in _stretches(edges.num_rows, chunk_floats):
+    yield start, cosines.of(start, stop)[:, :edges.num_rows]
 
 
-def cosine_neighbours(edges: csr.Csr, num_neighbours: int, chunk_floats: int = 1 << 24) -> csr.Csr:
+def cosine_neighbours(edges: csr.Csr, num_neighbours: int, chunk_floats: int = 1 << 21) -> csr.Csr:
   """The `num_neighbours` most similar other rows of each row.
 
   Rows are compared by the cosine of their binary interaction vectors. Rows that share nothing are
   never neighbours, so a row may have fewer neighbours than asked for (an isolated one has none).
-  Ties go to the lower number. The similarity matrix is made in chunks of `chunk_floats` entries.
+  Ties go to the lower number. Chunks of the similarity matrix are made side by side, one a core.
 
   Args:
     edges: interactions, [num_rows, num_columns].
     num_neighbours: k, 15 in MGCCF.
-    chunk_floats: bound on the entries of similarity held at once.
+    chunk_floats: bound on the entries of a chunk.
 
   Returns:
     [num_rows, num_rows] neighbour table, at most `num_neighbours` entries a row.
   """
   count = edges.num_rows
   k = min(num_neighbours, max(count - 1, 0))
-  found_rows, found_columns = [], []
-  for start, similarity in cosine_chunks(edges, chunk_floats) if k else ():
-    values, indices = _top(tf.constant(similarity), tf.constant(k))
-    keep = values.numpy() > 0.
-    found_rows.append(np.repeat(start + np.arange(len(keep)), keep.sum(1)))
-    found_columns.append(indices.numpy()[keep])
-  empty = np.zeros(0, np.int64)
-  return csr.from_pairs(np.concatenate(found_rows or [empty]),
-                        np.concatenate(found_columns or [empty]), count, count)
+  found_rows, found_columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+  if k:
+    cosines = _Cosines(edges)
+    sizes = tf.constant(k), tf.constant(ranking.group_size(cosines.width, k))
+
+    def nearest(stretch):
+      values, columns = _top(tf.constant(cosines.of(*stretch)), *sizes)
+      keep = values.numpy() > 0.
+      return np.repeat(np.arange(*stretch), keep.sum(1)), columns.numpy()[keep]
+
+    with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+      for rows, columns in pool.map(nearest, _stretches(count, chunk_floats)):
+        found_rows.append(rows)
+        found_columns.append(columns)
+  return csr.from_pairs(np.concatenate(found_rows), np.concatenate(found_columns), count, count)
