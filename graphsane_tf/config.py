@@ -95,12 +95,10 @@ def default_config() -> config_dict.ConfigDict:
   # Size of a user's reservoir |Q|.
   c.sane.size = config_dict.placeholder(int)
   # Where the reservoir begins: at start_rank ('fixed'), or where the block's own items show that the
-  # risk has fallen to max_risk ('learned'; start_rank if they show nothing).
+  # risk has fallen to max_lift times its mean ('learned'; start_rank if they show nothing).
   c.sane.band = config_dict.placeholder(str)
   c.sane.start_rank = config_dict.placeholder(int)
-  # Largest share of users who take a given item at the learned first rank within a block.
-  c.sane.max_risk = 0.01
-  # and to this many times the mean risk.
+  # How many times as likely as the average item one at the learned first rank may be to be taken.
   c.sane.max_lift = 10.
   # How often a slot draws from the reservoir: always ('full'), or as often as the band's risk
   # supports ('matched').
@@ -300,7 +298,7 @@ def _check_sane(options: config_dict.ConfigDict) -> None:
   for name in ('size', 'start_rank', 'candidates'):
     if options[name] < 1:
       raise UserError(f'config.sane.{name} is {options[name]}; it must be at least 1.')
-  for name in ('max_risk', 'max_lift', 'temperature'):
+  for name in ('max_lift', 'temperature'):
     if options[name] <= 0:
       raise UserError(f'config.sane.{name} is {options[name]}; it must be positive.')
   if options.strength < 0:

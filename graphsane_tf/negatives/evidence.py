@@ -65,12 +65,12 @@ class RiskCurve:
   passed: np.ndarray
   uniform: float
 
-  def first_rank(self, max_risk: float, max_lift: float) -> int:
-    """The first rank whose risk is at most `max_risk` and at most `max_lift` times the mean rate.
+  def first_rank(self, max_lift: float) -> int:
+    """The first rank whose risk is at most `max_lift` times the mean rate.
 
     It is the last bin's if there is none.
     """
-    low = np.flatnonzero(self.rate <= min(max_risk, max_lift * self.uniform))
+    low = np.flatnonzero(self.rate <= max_lift * self.uniform)
     return int(self.first[low[0] if len(low) else -1])
 
   def lift(self, first: int, size: int) -> float:

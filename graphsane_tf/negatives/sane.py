@@ -88,7 +88,7 @@ class Sane(NegativeSampler):
 
   Parts can be replaced (`--sane_variant=adaptive` replaces all but the last):
     band = 'learned': the first rank is where the take rate of the block's own items, ranked by the
-      model before it, has fallen to `max_risk`.
+      model before it, has fallen to `max_lift` times its mean.
     shift = 'evidence': the shift of a user is a posterior mean, and only a shift that is likelier than
       none counts. alpha_k = lambda c_k tilt_k, with tilt_k proportional to exp(-shift_k / T) and mean 1
       over the reservoir, and an item's probability is its category's theta over the category's c:
@@ -174,7 +174,7 @@ class Sane(NegativeSampler):
     ranks = evidence.pair_ranks(user_vectors, item_vectors, users, items, before.cut(number, depth))
     self.risk = evidence.risk_curve(ranks, count, depth)
     if options.band == 'learned':
-      first = self.risk.first_rank(options.max_risk, options.max_lift)
+      first = self.risk.first_rank(options.max_lift)
       self._first.assign(max(1, min(first, context.num_items - self.size + 1)))
     if options.emphasis == 'matched':
       self.emphasis.assign(matched_emphasis(

@@ -41,7 +41,7 @@ def test_distribution_between_reservoir_and_uniform(candidates, case):
 
 
 @pytest.mark.parametrize('changes', [
-    {}, {'sane__emphasis': 'full'}, {'sane__max_risk': .3, 'sane__max_lift': 1e3},
+    {}, {'sane__emphasis': 'full'}, {'sane__max_lift': 1e3},
     {'sane__candidates': 2}, {'sane__soft_membership': True},
     {'num_items': 7}])
 class TestBehaviour:
@@ -95,9 +95,8 @@ def test_risk_is_takings_over_chances_made_monotone():
   np.testing.assert_allclose(curve.rate, [2 / 3, 1 / 2, 1 / 2, 1 / 6, 1 / 15, 1 / 15])
   np.testing.assert_allclose(curve.passed, [0, 2 / 7, 3 / 7, 5 / 7, 6 / 7, 6 / 7])
   assert curve.uniform == pytest.approx(7 / 30)
-  assert [curve.first_rank(risk, 99.) for risk in (1., .5, .2, .1, .01)] == [1, 2, 4, 6, 8]
   # 7/30 is the mean.
-  assert [curve.first_rank(1., lift) for lift in (3., 2.2, 1., .5, .1)] == [1, 2, 4, 6, 8]
+  assert [curve.first_rank(lift) for lift in (3., 2.2, 1., .5, .1)] == [1, 2, 4, 6, 8]
   # Ranks 3 to 7 are one of 1/2, two of 1/6 and two of 1/15.
   assert curve.lift(3, 5) == pytest.approx((1 / 2 + 2 / 6 + 2 / 15) / 5 / (7 / 30))
   assert curve.lift(9, 2) == pytest.approx(1 / 15 / (7 / 30))
@@ -126,7 +125,18 @@ def test_risk_of_a_planted_rate_is_found():
   for first, found in zip(curve.first[:-1], curve.rate[:-1]):
     assert found == pytest.approx(rate[int(first * 1.2) - 1], rel=.25)
   # .2 / r^.7 = .01 at r = 72.
-  assert 51 <= curve.first_rank(.01, 1e9) <= 91
+  assert 51 <= curve.first_rank(.01 / curve.uniform) <= 91
+
+
+@pytest.mark.parametrize('density', [.1, .02])
+def test_the_band_does_not_depend_on_how_much_users_take(density):
+  # The same preferences in a log where users take five times as much begin the band at the same rank.
+  rng = np.random.default_rng(0)
+  number, users = 2000, 4000
+  taken = rng.random((users, number)) < density / np.arange(1, number + 1) ** .5
+  curve = evidence.risk_curve(np.nonzero(taken)[1] + 1, users, number)
+  # The mean of 1 / sqrt(r) is .044: five times that is reached at rank 21.
+  assert curve.first_rank(5.) in (16, 23)
 
 
 def test_sampled_pairs_are_all_pairs_of_some_users(monkeypatch):
@@ -235,7 +245,7 @@ def test_the_band_begins_where_the_risk_has_fallen():
   log = drift.generate('small')
   context = logs.context_of(log, 1)
   context.representation_dim = 4
-  config = resolved(logs.tiny_config(sampler='sane', sane_variant='adaptive', sane__max_risk=.02))
+  config = resolved(logs.tiny_config(sampler='sane', sane_variant='adaptive', sane__max_lift=3.))
   sampler = Sane(config, context, (0, 1))
   rng = np.random.default_rng(0)
   # A model that knows a little about the block: it scores the block's own items higher.
@@ -245,9 +255,9 @@ def test_the_band_begins_where_the_risk_has_fallen():
   items[context.items[inside], context.users[inside]] += 1.5
   sampler.study(tf.constant(users), tf.constant(items))
   curve = sampler.risk
-  assert sampler.first_rank == curve.first_rank(.02, 10.) > 1
+  assert sampler.first_rank == curve.first_rank(3.) > 1
   place = np.searchsorted(curve.first, sampler.first_rank)
-  assert curve.rate[place] <= .02 < curve.rate[place - 1]
+  assert curve.rate[place] <= 3. * curve.uniform < curve.rate[place - 1]
   assert sampler.report()['risk']['rate'] == curve.rate.tolist()
   expected = matched_emphasis(curve.lift(sampler.first_rank, sampler.size), 2, 8,
                               sampler.size / context.num_items)
@@ -256,7 +266,7 @@ def test_the_band_begins_where_the_risk_has_fallen():
 
 @pytest.mark.parametrize('field, value', [
     ('band', 'wide'), ('shift', 'none'), ('size', 0), ('start_rank', 0), ('candidates', 0),
-    ('max_risk', 0.), ('max_lift', 0.), ('emphasis', 'half'), ('temperature', -1.),
+    ('max_lift', 0.), ('emphasis', 'half'), ('temperature', -1.),
     ('strength', -.5)])
 def test_a_wrong_value_is_refused(field, value):
   with pytest.raises(UserError, match=f'config.sane.{field} is'):
