@@ -16,8 +16,6 @@ class LightGCN(Backbone):
       h_u^(l+1) = sum_{i in N(u)} h_i^(l) / sqrt(|N(u)| |N(i)|),   h^(0) = e
       z_u       = mean of h_u^(0), ..., h_u^(L)
 
-  A sum over neighbours is their mean times their number, so a sampled view estimates it without
-  bias.
   Layers: h^(0), ..., h^(L), then the final z.
   """
 
@@ -37,14 +35,8 @@ class LightGCN(Backbone):
 
     def convolve(kind, number, nodes, hop, layer):
       other = 'i' if kind == 'u' else 'u'
-
-      def scaled(neighbours):
-        rows = layer(other, number - 1, neighbours, hop + 1)
-        degree = tf.maximum(view.degree(other + kind, neighbours), 1.)
-        return rows * tf.math.rsqrt(degree)[:, None]
-
-      mean = view.mean(kind + other, nodes, scaled, fanout[min(hop, len(fanout) - 1)])
-      return mean * tf.sqrt(view.degree(kind + other, nodes))[:, None]
+      return view.smooth(kind + other, nodes, lambda at: layer(other, number - 1, at, hop + 1),
+                         fanout[min(hop, len(fanout) - 1)])
 
     layer = recursive_layers(view, tables, depth, convolve)
 

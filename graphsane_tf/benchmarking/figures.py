@@ -47,8 +47,9 @@ class Figure:
     return {**dataclasses.asdict(self), 'met': self.met}
 
 
-def seconds(action: Callable[[], Any]) -> float:
-  """Wall time of one call."""
+def seconds(action: Callable[[], Any], rest: float = 0.) -> float:
+  """Wall time of one call, after a rest of some seconds."""
+  time.sleep(rest)
   started = time.perf_counter()
   action()
   return time.perf_counter() - started
@@ -56,7 +57,7 @@ def seconds(action: Callable[[], Any]) -> float:
 
 def compare(ours: Callable[[], Any], other: Callable[[], Any], repeats: int, *,
             faster: bool = False, calls: Tuple[int, int] = (1, 1), warm: bool = True,
-            **figure) -> Figure:
+            rest: float = 0., **figure) -> Figure:
   """Times two actions in turn.
 
   Args:
@@ -66,12 +67,15 @@ def compare(ours: Callable[[], Any], other: Callable[[], Any], repeats: int, *,
     faster: the ratio is other / ours instead of ours / other.
     calls: pieces of work that one call of `ours`, and of `other`, does; times are of one piece.
     warm: whether both are called once before, so that tracing is not timed.
+    rest: seconds before each: threads of another library wait for more work, and take a core while
+      they do.
     **figure: fields of the `Figure`.
   """
   if warm:
     ours()
     other()
-  rounds = [(seconds(ours) / calls[0], seconds(other) / calls[1]) for _ in range(repeats)]
+  rounds = [(seconds(ours, rest) / calls[0], seconds(other, rest) / calls[1])
+            for _ in range(repeats)]
   return of_rounds(rounds, faster=faster, **figure)
 
 

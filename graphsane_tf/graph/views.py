@@ -30,15 +30,24 @@ class Relation:
     self.degree = tf.constant(degree)
     self.inverse_degree = tf.constant((1. / np.maximum(degree, 1.))[:, None])
 
-  def sparse_matrix(self) -> tf.Tensor:
-    """The binary matrix as a CSR variant tensor; to be called inside the `tf.function` using it."""
+  def sparse_matrix(self, column_degree: Optional[tf.Tensor] = None) -> tf.Tensor:
+    """The matrix as a CSR variant tensor; to be called inside the `tf.function` using it.
+
+    Args:
+      column_degree: [num_columns] degrees; with them an entry is 1 / sqrt(degree of its row times
+        degree of its column), without them it is 1.
+    """
     # A running count of the rows that begin; tf.repeat would make a table of rows x largest degree.
     begins = tf.math.unsorted_segment_sum(
         tf.ones([self.num_rows - 1], tf.int64), self.indptr[1:-1], self.num_edges + 1)
     rows = tf.cumsum(begins)[:-1]
+    columns = self.indices[:-1]
+    values = tf.ones([self.num_edges], tf.float32)
+    if column_degree is not None:
+      values = tf.math.rsqrt(tf.gather(self.degree, rows)) * tf.math.rsqrt(
+          tf.gather(column_degree, columns))
     return tf.raw_ops.SparseTensorToCSRSparseMatrix(
-        indices=tf.stack([rows, tf.cast(self.indices[:-1], tf.int64)], axis=1),
-        values=tf.ones([self.num_edges], tf.float32),
+        indices=tf.stack([rows, tf.cast(columns, tf.int64)], axis=1), values=values,
         dense_shape=tf.constant([self.num_rows, self.table.num_columns], tf.int64))
 
 
@@ -78,7 +87,10 @@ class Graph:
     for name in ('uu', 'ii'):
       if name in forward:
         backward[name] = self._reverse[name].sparse_matrix()
-    return WholeView(self, forward, backward)
+    # TensorFlow leaves out the matrices that are not used.
+    smooth = {name: self.relations[name].sparse_matrix(self.relations[name[::-1]].degree)
+              for name in ('ui', 'iu')}
+    return WholeView(self, forward, backward, smooth)
 
   def sampled(self, seeds: Seeds) -> 'SampledView':
     """A view of a few random neighbours of each node."""
@@ -137,6 +149,26 @@ class View(abc.ABC):
       [n, d] means.
     """
 
+  def smooth(self, relation: str, nodes: Optional[tf.Tensor], rows: Rows, fanout: int) -> tf.Tensor:
+    """Sum of the neighbours' rows, each over the root of both ends' degrees; see `mean`.
+
+    Args:
+      relation: 'ui' or 'iu'.
+      nodes: [n] nodes, or None for all.
+      rows: gives the rows of the neighbours.
+      fanout: how many neighbours a sampled view draws.
+
+    Returns:
+      [n, d]; a sampled view estimates it without bias.
+    """
+    def scaled(neighbours):
+      degree = tf.maximum(self.degree(relation[::-1], neighbours), 1.)
+      return rows(neighbours) * tf.math.rsqrt(degree)[:, None]
+
+    # A sum over neighbours is their mean times their number.
+    mean = self.mean(relation, nodes, scaled, fanout)
+    return mean * tf.sqrt(self.degree(relation, nodes))[:, None]
+
   def share(self, rows: Rows) -> Rows:
     """The same rows; a whole view computes them once, for all nodes, and takes what is asked for."""
     if not self.whole:
@@ -166,10 +198,12 @@ class WholeView(View):
 
   whole = True
 
-  def __init__(self, graph: Graph, forward: Dict[str, tf.Tensor], backward: Dict[str, tf.Tensor]):
+  def __init__(self, graph: Graph, forward: Dict[str, tf.Tensor], backward: Dict[str, tf.Tensor],
+               smooth: Dict[str, tf.Tensor]):
     super().__init__(graph)
     self._forward = forward
     self._backward = backward
+    self._smooth = smooth
 
   def mean(self, relation: str, nodes: Optional[tf.Tensor], rows: Rows, fanout: int) -> tf.Tensor:
     forward, backward = self._forward[relation], self._backward[relation]
@@ -183,6 +217,16 @@ class WholeView(View):
       def gradient(upstream):
         return tf.raw_ops.SparseMatrixMatMul(a=backward, b=scale * upstream)
       return result, gradient
+
+    return take(product(rows(None)), nodes)
+
+  def smooth(self, relation: str, nodes: Optional[tf.Tensor], rows: Rows, fanout: int) -> tf.Tensor:
+    forward, backward = self._smooth[relation], self._smooth[relation[::-1]]
+
+    @tf.custom_gradient
+    def product(dense):
+      return tf.raw_ops.SparseMatrixMatMul(a=forward, b=dense), lambda upstream: (
+          tf.raw_ops.SparseMatrixMatMul(a=backward, b=upstream))
 
     return take(product(rows(None)), nodes)
 

@@ -41,6 +41,32 @@ def test_whole_view_is_the_mean_and_has_its_gradient(graph, relation):
   np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize('relation', ['ui', 'iu'])
+@pytest.mark.parametrize('whole', [True, False])
+def test_smooth_is_the_symmetric_product_and_has_its_gradient(graph, relation, whole):
+  table = graph.relations[relation].table
+  rng = np.random.default_rng(4)
+  rows = tf.Variable(rng.normal(size=(table.num_columns, 4)).astype(np.float32))
+  weight = rng.normal(size=(table.num_rows, 4)).astype(np.float32)
+
+  @tf.function
+  def forward_and_back():
+    with tf.GradientTape() as tape:
+      # With a fanout above every degree a sampled view sees all neighbours, too.
+      view = graph.whole() if whole else graph.sampled(Seeds(tf.constant([1, 2])))
+      found = view.smooth(relation, None if whole else tf.range(table.num_rows),
+                          lambda nodes: views.take(rows, nodes), 20)
+      loss = tf.reduce_sum(found * weight)
+    return found, tape.gradient(loss, rows)
+
+  found, gradient = forward_and_back()
+  matrix = table.matrix().toarray()
+  scale = [1 / np.sqrt(np.maximum(matrix.sum(axis), 1)) for axis in (1, 0)]
+  matrix = scale[0][:, None] * matrix * scale[1]
+  np.testing.assert_allclose(found, matrix @ rows.numpy(), atol=1e-6)
+  np.testing.assert_allclose(gradient, matrix.T @ weight, atol=1e-6)
+
+
 def test_draws_are_distinct_neighbours_and_all_of_them_when_few(graph):
   table = graph.relations['ui'].table
   for fanout in (1, 2, 3, 10):
