@@ -45,7 +45,7 @@ def generate(shape: Shape, seed: int = 0) -> Interactions:
     own = np.minimum(item // _GROUPS * _GROUPS + user % _GROUPS, shape.num_items - 1)
     item = np.where(rng.random(count) < _OWN_SHARE, own, item)
     keys = np.sort(np.concatenate([keys, _keys(user, item, shape)]))
-    # np.unique hashes large arrays, which takes ten times as long.
+    # np.unique may hash large arrays, which takes several times as long as sorting.
     keys = keys[np.append(True, keys[1:] > keys[:-1])]
   others = rng.permutation(np.setdiff1d(keys, all_ids, assume_unique=True))
   keys = np.concatenate([all_ids, others[:shape.num_edges - len(all_ids)]])
