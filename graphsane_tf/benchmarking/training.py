@@ -52,11 +52,11 @@ def validation_of(log: Interactions, index: int):
   """What `BlockTrainer.train` validates with."""
   block, context = BlockStream(log).block(index), context_of(log, index)
 
-  def validate(user_vectors, item_vectors):
+  def validate(user_vectors, item_vectors, lists=None):
     found = protocol.evaluate_block(
         np.asarray(user_vectors), np.asarray(item_vectors),
         (context.history.indptr, context.history.indices), log.user[block.validation],
-        log.item[block.validation], context.popularity)
+        log.item[block.validation], context.popularity, lists=lists)
     return {SELECTION_METRIC: 0., **found.metrics}
 
   return validate

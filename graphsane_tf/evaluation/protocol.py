@@ -33,7 +33,8 @@ def evaluate_block(user_vectors: np.ndarray, item_vectors: np.ndarray,
                    held_item: np.ndarray, popularity: np.ndarray,
                    cutoffs: Sequence[int] = metrics.CUTOFFS, map_denominator: str = 'relevant',
                    ndcg_ideal: str = 'k', user_chunk: Optional[int] = None,
-                   item_tile: int = 65_536) -> EvaluationResult:
+                   item_tile: int = 65_536,
+                   lists: Optional[ranking.Lists] = None) -> EvaluationResult:
   """Ranks all known items for every user with held-out items and measures the lists.
 
   Seen items never enter a list. Held-out items that the model does not know stay in the
@@ -51,6 +52,8 @@ def evaluate_block(user_vectors: np.ndarray, item_vectors: np.ndarray,
     ndcg_ideal: 'k' or 'relevant', see `metrics`.
     user_chunk: users ranked at a time; None fits the items.
     item_tile: items scored at a time.
+    lists: lists of the same vectors that leave out nothing but seen items; they save ranking anew, and
+      change no result.
 
   Returns:
     The metrics of known and of new users, with the coverage.
@@ -62,8 +65,11 @@ def evaluate_block(user_vectors: np.ndarray, item_vectors: np.ndarray,
   indptr, indices = held_out
   cut = indptr[known]
 
-  top_ids, _ = ranking.top_k(
-      user_vectors, item_vectors, users[:known], seen, depth, user_chunk, item_tile)
+  top_ids, listed = np.full((known, depth), -1, np.int32), np.zeros(known, bool)
+  if lists is not None:
+    top_ids, listed = ranking.shortened(lists, users[:known], seen, depth, num_items)
+  top_ids[~listed], _ = ranking.top_k(
+      user_vectors, item_vectors, users[:known][~listed], seen, depth, user_chunk, item_tile)
   measure = {'cutoffs': cutoffs, 'map_denominator': map_denominator, 'ndcg_ideal': ndcg_ideal}
   values = metrics.per_user(top_ids, (indptr[:known + 1], indices[:cut]), **measure)
 

@@ -1,5 +1,6 @@
 """Exact top-k of user-item dot products, without ever holding users x items in memory."""
 import collections
+import dataclasses
 from concurrent import futures
 from typing import Optional
 
@@ -17,6 +18,20 @@ _UNIT = 64
 _HALVINGS = 8
 # Chunks of users ranked side by side.
 _CHUNKS_AT_ONCE = 2
+# Entries of longer lists that `shortened` looks at, in lengths of the shorter ones.
+_LOOK_AHEAD = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Lists:
+  """The best items of some users, with some or all of those that they have seen left out.
+
+  Attributes:
+    users: [n] int, ascending.
+    items: [n, length] int32, best first as in `top_k`; -1 beyond a user's last item.
+  """
+  users: np.ndarray
+  items: np.ndarray
 
 
 def user_chunk_size(num_items: int) -> int:
@@ -79,6 +94,38 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
   with futures.ThreadPoolExecutor(_CHUNKS_AT_ONCE) as pool:
     collections.deque(pool.map(rank_from, range(0, len(users), user_chunk)), maxlen=0)
   return ids, scores
+
+
+def shortened(lists: Lists, users: np.ndarray, seen: tuple[np.ndarray, np.ndarray], k: int,
+              num_items: int) -> tuple[np.ndarray, np.ndarray]:
+  """What `top_k` gives, from lists of the same vectors that leave out fewer items.
+
+  Args:
+    lists: lists that leave out nothing but seen items.
+    users: [n] int, the users wanted.
+    seen: CSR pair as in `top_k`.
+    k: length of the lists wanted.
+    num_items: number of items.
+
+  Returns:
+    ids [n, k] int32 as in `top_k`, and [n] bool, whether a user's list could be had in this way.
+  """
+  ids = np.full((len(users), k), -1, np.int32)
+  found = np.isin(users, lists.users)
+  rows = np.flatnonzero(found)
+  size = user_chunk_size(num_items)
+  for chunk in np.split(rows, range(size, len(rows), size)):
+    items = lists.items[np.searchsorted(lists.users, users[chunk]), :_LOOK_AHEAD * k]
+    row = np.arange(len(chunk))[:, None]
+    known = np.zeros((len(chunk), num_items + 1), bool)  # The last column is that of item -1.
+    known[:, -1] = True
+    known[_seen_pairs(*seen, users[chunk])] = True
+    new = ~known[row, items]
+    place = np.cumsum(new, axis=1, dtype=np.int32)
+    listed = np.nonzero(new & (place <= k))
+    ids[chunk[listed[0]], place[listed] - 1] = items[listed]
+    found[chunk] = (place[:, -1] >= k) | (items[:, -1] < 0)
+  return ids, found
 
 
 def group_size(num_columns: int, k: int) -> int:

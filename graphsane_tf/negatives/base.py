@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional
 import numpy as np
 import tensorflow as tf
 
+from graphsane_tf.evaluation import ranking
 from graphsane_tf.random import Seeds
 
 
@@ -105,6 +106,18 @@ class NegativeSampler(tf.Module, abc.ABC):
       item_vectors: [num_items, D] likewise.
       epoch: the epoch about to start, from 0.
     """
+
+  def rank(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor) -> Optional[ranking.Lists]:
+    """Ranks ahead for the `refresh` that follows with the same tensors, so that validation can share.
+
+    Args:
+      user_vectors: [num_users, D] current final representations.
+      item_vectors: [num_items, D] likewise.
+
+    Returns:
+      Lists that leave out nothing but items seen up to the block; None if the sampler does not rank.
+    """
+    del user_vectors, item_vectors
 
   @abc.abstractmethod
   def draw(self, users: tf.Tensor, positives: tf.Tensor, seeds: Seeds) -> Draw:

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from graphsane_tf.negatives.base import Draw, NegativeSampler
-from graphsane_tf.negatives.ranked import ItemTable, ranked_items
+from graphsane_tf.negatives.ranked import ItemTable, Rankings
 
 
 class RankGeometric(NegativeSampler):
@@ -33,13 +33,14 @@ class RankGeometric(NegativeSampler):
     quantile = math.ceil(math.log(.001) / self._log_survival)
     depth = max(1, min(quantile, options.max_depth, context.num_items))
     users = np.unique(context.users)
-    self._excluded = context.positives.select(users)
+    self._rankings = Rankings(users, context.positives)
     self.table = ItemTable(users, depth, context.positives)
 
+  def rank(self, user_vectors, item_vectors):
+    return self._rankings.rank(user_vectors, item_vectors, self.table.width)
+
   def refresh(self, user_vectors, item_vectors, epoch):
-    items, _ = ranked_items(tf.gather(user_vectors, self.table.users), item_vectors, self._excluded,
-                            0, self.table.width)
-    self.table.assign(items)
+    self.table.assign(self._rankings.take(user_vectors, item_vectors, self.table.width))
 
   def draw(self, users, positives, seeds):
     def place(random, count, row):

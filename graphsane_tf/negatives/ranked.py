@@ -55,23 +55,39 @@ def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
   return columns, np.where(found, best, np.float32(-np.inf))
 
 
-def ranked_items(user_vectors, item_vectors, excluded: csr.Csr, first: int,
-                 last: int) -> Tuple[np.ndarray, np.ndarray]:
-  """Ranks first + 1 to last of each user's unobserved items by dot product.
+class Rankings:
+  """Rankings of the unobserved items of some users, of which the last is kept until it is used."""
 
-  Args:
-    user_vectors: [n, D] float32.
-    item_vectors: [num_items, D] float32.
-    excluded: [n, num_items] items that are not ranked.
-    first: ranks left out at the top.
-    last: last rank, at most num_items.
+  def __init__(self, users: np.ndarray, excluded: csr.Csr):
+    """Prepares to rank.
 
-  Returns:
-    items [n, last - first] int32, -1 beyond the unobserved items, and their scores, float32.
-  """
-  items, scores = ranking.top_k(user_vectors, item_vectors, np.arange(excluded.num_rows),
-                                (excluded.indptr, excluded.indices), last)
-  return items[:, first:], scores[:, first:]
+    Args:
+      users: [n] int, ascending.
+      excluded: [num_users, num_items] items that are not ranked.
+    """
+    self._users = users
+    self._excluded = excluded.indptr, excluded.indices
+    self._item_vectors = None
+    self._lists = None
+
+  def rank(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor, last: int) -> ranking.Lists:
+    """Ranks 1 to `last` by dot product; the same object `item_vectors` is not ranked twice.
+
+    Args:
+      user_vectors: [num_users, D] float32.
+      item_vectors: [num_items, D] float32.
+      last: last rank, at most num_items.
+    """
+    if self._item_vectors is not item_vectors:
+      items, _ = ranking.top_k(user_vectors, item_vectors, self._users, self._excluded, last)
+      self._item_vectors, self._lists = item_vectors, ranking.Lists(self._users, items)
+    return self._lists
+
+  def take(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor, last: int) -> np.ndarray:
+    """[n, last] int32, the same items, -1 beyond the unobserved ones; they are no longer kept."""
+    lists = self.rank(user_vectors, item_vectors, last)
+    self._item_vectors = self._lists = None
+    return lists.items
 
 
 class SlotEdges(tf.Module):

@@ -8,7 +8,7 @@ from graphsane_tf import clustering
 from graphsane_tf.negatives import evidence
 from graphsane_tf.negatives.base import Draw, NegativeSampler
 from graphsane_tf.negatives.dns import hardest_choice, hardest_probabilities
-from graphsane_tf.negatives.ranked import ItemTable, SlotEdges, ranked_items, start_rank
+from graphsane_tf.negatives.ranked import ItemTable, Rankings, SlotEdges, start_rank
 from graphsane_tf.random import Seeds, host_generator
 
 
@@ -119,8 +119,8 @@ class Sane(NegativeSampler):
     if self._by_evidence:
       self._taken_before = np.bincount(before.indices, minlength=context.num_items)
     self.chooses = options.candidates > 1
-    excluded = context.history if options.exclude_history else context.positives
-    self._excluded = excluded.select(users)
+    self._rankings = Rankings(
+        users, context.history if options.exclude_history else context.positives)
     first = start_rank(options, context.num_items)
     learned, matched = options.band == 'learned', options.emphasis == 'matched'
     self.studies = learned or matched
@@ -191,6 +191,9 @@ class Sane(NegativeSampler):
           'passed': self.risk.passed.tolist(), 'uniform': self.risk.uniform}
     return found
 
+  def rank(self, user_vectors, item_vectors):
+    return self._rankings.rank(user_vectors, item_vectors, self.first_rank - 1 + self.size)
+
   def refresh(self, user_vectors, item_vectors, epoch):
     """Algorithm 1: clusters, then reservoir and probabilities of every slot."""
     if self.membership is None:
@@ -199,9 +202,9 @@ class Sane(NegativeSampler):
       membership = self.clusters.memberships(item_vectors, epoch)
       self.membership.assign(membership)
       self.category.assign(tf.argmax(membership, axis=1, output_type=tf.int32))
-    items, _ = ranked_items(tf.gather(user_vectors, self.users), item_vectors, self._excluded,
-                            self.first_rank - 1, self.first_rank - 1 + self.size)
-    self.table.assign(items)
+    first = self.first_rank - 1
+    items = self._rankings.take(user_vectors, item_vectors, first + self.size)
+    self.table.assign(items[:, first:])
     if self._by_evidence and epoch == 0:
       self._fit_concentration()
     width = self.size * (self.clusters.num_clusters if self.membership is not None else 8)

@@ -105,12 +105,13 @@ class BlockTrainer:
     self.represent = backbone.representer(self.model.graph)
     self._checkpoint = self.model.checkpoint(sampler=self.sampler)
 
-  def train(self, validate: Callable[[tf.Tensor, tf.Tensor], Dict[str, float]],
+  def train(self, validate: Callable[..., Dict[str, float]],
             on_epoch: Callable[[Dict[str, Any]], None]) -> Dict[str, Any]:
     """Trains until early stopping, then restores the best epoch.
 
     Args:
-      validate: gives the validation metrics of final representations [num_users, D], [num_items, D].
+      validate: gives the validation metrics of final representations [num_users, D], [num_items, D],
+        and of lists that the sampler has made of them (`NegativeSampler.rank`).
       on_epoch: called with each new epoch's record.
 
     Returns:
@@ -143,7 +144,7 @@ class BlockTrainer:
     epoch = state['epoch']
     started = time.perf_counter()
     reservoir_seconds = 0.
-    if self.sampler.refresh_epochs and epoch % self.sampler.refresh_epochs == 0:
+    if self._refreshes(epoch):
       vectors = vectors or self.represent()
       refresh_started = time.perf_counter()
       self.sampler.refresh(*vectors, epoch)
@@ -151,7 +152,12 @@ class BlockTrainer:
     losses = self._steps(epoch)
     steps_seconds = time.perf_counter() - started
     vectors = self.represent()
-    metrics = validate(*vectors)
+    lists = None
+    if epoch + 1 < self._max_epochs and self._refreshes(epoch + 1):
+      rank_started = time.perf_counter()
+      lists = self.sampler.rank(*vectors)
+      reservoir_seconds += time.perf_counter() - rank_started
+    metrics = validate(*vectors, lists)
     seconds = time.perf_counter() - started
 
     value = metrics[SELECTION_METRIC]
@@ -177,6 +183,10 @@ class BlockTrainer:
               f'val recall@20 {value:.4f}{"*" if improved else " "}  {speed:,.0f} pairs/s  '
               f'{seconds:.1f} s' + (f', at most {left:.0f} s left' if left else ''))
     return vectors
+
+  def _refreshes(self, epoch: int) -> bool:
+    """Whether the sampler is refreshed before the steps of an epoch."""
+    return bool(self.sampler.refresh_epochs) and epoch % self.sampler.refresh_epochs == 0
 
   def _stretch(self, order, seed, first: int, count: int) -> np.ndarray:
     """Runs `count` steps; the first stretch after tracing is profiled, if that was asked for."""

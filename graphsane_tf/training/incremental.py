@@ -163,8 +163,8 @@ class IncrementalRun:
     trainer = BlockTrainer(self.config, context, previous, store, self._log,
                            self.workdir / 'tensorboard' if self._profile else None)
 
-    def validate(user_vectors, item_vectors):
-      found = self.evaluate(context, block.validation, user_vectors, item_vectors)
+    def validate(user_vectors, item_vectors, lists):
+      found = self.evaluate(context, block.validation, user_vectors, item_vectors, lists)
       return {SELECTION_METRIC: 0., **found.metrics}
 
     earlier = self._records(index)
@@ -220,15 +220,23 @@ class IncrementalRun:
     self._write_records(self._records(self.stream.num_blocks))
     self.results()
 
-  def evaluate(self, context: BlockContext, rows: slice, user_vectors, item_vectors):
-    """Metrics of final representations [num_users, D], [num_items, D] on later rows of the log."""
+  def evaluate(self, context: BlockContext, rows: slice, user_vectors, item_vectors, lists=None):
+    """Metrics of final representations [num_users, D], [num_items, D] on later rows of the log.
+
+    Args:
+      context: the block that they were trained on.
+      rows: the rows of the log.
+      user_vectors: [num_users, D].
+      item_vectors: [num_items, D].
+      lists: see `protocol.evaluate_block`.
+    """
     options = self.config.evaluation
     return protocol.evaluate_block(
         np.asarray(user_vectors), np.asarray(item_vectors),
         (context.history.indptr, context.history.indices), self.interactions.user[rows],
         self.interactions.item[rows], context.popularity,
         cutoffs=sorted({*options.cutoffs, 20}), map_denominator=options.map_denominator,
-        ndcg_ideal=options.ndcg_ideal)
+        ndcg_ideal=options.ndcg_ideal, lists=lists)
 
   def _on_blocks(self, block: Block, own: Dict[str, float], user_vectors,
                  item_vectors) -> Dict[str, List[Optional[float]]]:

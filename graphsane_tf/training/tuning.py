@@ -170,9 +170,9 @@ class Tuner:
       trainer = BlockTrainer(run.config, context, model, BlockStore(run.workdir, index),
                              lambda line: None)
 
-      def validate(user_vectors, item_vectors, context=context, rows=block.validation):
+      def validate(user_vectors, item_vectors, lists, context=context, rows=block.validation):
         return {SELECTION_METRIC: 0.,
-                **run.evaluate(context, rows, user_vectors, item_vectors).metrics}
+                **run.evaluate(context, rows, user_vectors, item_vectors, lists).metrics}
 
       found.append(trainer.train(validate, lambda record: None)['best_value'])
       model = trainer.model

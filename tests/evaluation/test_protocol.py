@@ -3,7 +3,7 @@ import graphsane_tf  # Selects legacy Keras.
 import numpy as np
 import pytest
 
-from graphsane_tf.evaluation import protocol
+from graphsane_tf.evaluation import protocol, ranking
 
 # Three known users, four known items; the score of item i for user u is VALUES[u, i].
 VALUES = np.array([[4, 3, 2, 1], [1, 2, 3, 4], [4, 1, 1, 1]], np.float32)
@@ -63,3 +63,38 @@ def test_is_repeatable_whatever_the_sizes(chunk, tile):
   again = protocol.evaluate_block(*arguments, user_chunk=chunk, item_tile=tile)
   assert first.metrics == again.metrics and first.new_users == again.new_users
   assert first.coverage == again.coverage
+
+
+@pytest.mark.parametrize('length', [3, 40, 330])
+@pytest.mark.parametrize('num_items', [30, 260])
+def test_lists_that_leave_out_less_change_nothing(length, num_items, monkeypatch):
+  rng = np.random.default_rng(1)
+  # Whole numbers: many scores are equal.
+  users, items = rng.integers(-1, 2, (150, 4)), rng.integers(-1, 2, (num_items, 4))
+  degree = rng.integers(num_items, size=150)
+  indptr = np.concatenate([[0], np.cumsum(degree)])
+  indices = np.concatenate([np.sort(rng.permutation(num_items)[:d]) for d in degree])
+  # The lists leave out the first half of a user's seen items; some users have none.
+  half = np.concatenate([np.arange(d) < d // 2 for d in degree])
+  fewer = np.concatenate([[0], np.cumsum(degree // 2)]), indices[half]
+  listed = np.flatnonzero(rng.random(150) < .8)
+  lists = ranking.Lists(
+      listed, ranking.top_k(users, items, listed, fewer, min(length, num_items))[0])
+  pairs = np.unique(rng.integers(180 * 300, size=2000))
+  arguments = users, items, (indptr, indices), pairs // 300, pairs % 300, np.arange(num_items)
+  plain = protocol.evaluate_block(*arguments)
+  ranked, original = [], ranking.top_k
+
+  def spy(user_vectors, item_vectors, users, *others):
+    ranked.extend(users)
+    return original(user_vectors, item_vectors, users, *others)
+
+  monkeypatch.setattr(ranking, 'top_k', spy)
+  shared = protocol.evaluate_block(*arguments, lists=lists)
+  assert shared.metrics == plain.metrics and shared.coverage == plain.coverage
+  for name, values in plain.per_user.items():
+    np.testing.assert_array_equal(shared.per_user[name], values)
+  # Only those are ranked whose lists are too short or missing.
+  if length > num_items:
+    assert not set(ranked) & set(listed)
+  assert set(ranked) >= set(plain.per_user['user']) - set(listed)

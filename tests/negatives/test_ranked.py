@@ -30,16 +30,23 @@ def test_top_keys_with_ties_and_signs(depth):
   np.testing.assert_array_equal(values, np.where(items >= 0, taken, -np.inf))
 
 
-def test_band_of_a_ranking():
+def test_rankings_of_some_users():
   rng = np.random.default_rng(1)
-  users, items = (rng.normal(size=(n, 6)).astype(np.float32) for n in (40, 90))
+  vectors, items = (rng.normal(size=(n, 6)).astype(np.float32) for n in (40, 90))
   excluded = csr.from_pairs(np.array([7, 7, 9]), np.array([3, 50, 0]), 40, 90)
-  found, scores = ranked.ranked_items(users, items, excluded, 20, 50)
-  product = users @ items.T
+  users = np.array([2, 7, 9, 30])
+  rankings = ranked.Rankings(users, excluded)
+  lists = rankings.rank(vectors, items, 50)
+  assert rankings.rank(vectors, items, 50) is lists
+  product = vectors @ items.T
   product[excluded.rows(), excluded.indices] = -np.inf
-  np.testing.assert_array_equal(found, np.argsort(-product, axis=1)[:, 20:50])
-  want = np.take_along_axis(product, found, axis=1)
-  np.testing.assert_allclose(scores, want, rtol=1e-4, atol=1e-5)
+  want = np.argsort(-product, axis=1)[users, :50]
+  np.testing.assert_array_equal(lists.items, want)
+  np.testing.assert_array_equal(lists.users, users)
+  assert rankings.take(vectors, items, 50) is lists.items
+  # Other vectors are ranked anew, and so are the same ones once their lists have been taken.
+  np.testing.assert_array_equal(rankings.rank(vectors, -items, 50).items[0, 0], product[2].argmin())
+  np.testing.assert_array_equal(rankings.take(vectors, items, 50), want)
 
 
 def test_start_rank():

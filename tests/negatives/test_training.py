@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from graphsane_tf import negatives
 from graphsane_tf.data import prepare
+from graphsane_tf.evaluation import ranking
 from graphsane_tf.training import incremental
 from graphsane_tf.training.store import BlockStore
 from tests import logs
@@ -84,3 +85,30 @@ def test_pinsage_inherits_the_vectors_of_the_block_before(base, tmp_path, monkey
   assert seen[1] == [] and seen[2] == ['kept_items', 'kept_values', 'users']
   state = BlockStore(tmp_path / 'run', 1).sampler_state()
   assert state['kept_values'].max() > 0 and not tf.is_tensor(state['users'])
+
+
+@pytest.mark.parametrize('name,changes', [
+    ('sane', {}),
+    pytest.param('sane', {'sane_variant': 'adaptive', 'sane__size': 60}, marks=pytest.mark.slow),
+    pytest.param('pns', {'pns__refresh_epochs': 1}, marks=pytest.mark.slow)])
+def test_validation_that_shares_rankings_changes_nothing(name, changes, base, tmp_path, monkeypatch):
+  log, folder = base
+  config = _config(name, base_from=str(folder), sane__refresh_epochs=1, train__epochs=3,
+                   train__min_epochs=3, **changes)
+  original, shared = ranking.shortened, []
+
+  def spy(*arguments):
+    ids, found = original(*arguments)
+    shared.append(found.mean())
+    return ids, found
+
+  monkeypatch.setattr(ranking, 'shortened', spy)
+  one = incremental.run(config, log, tmp_path / 'shared', blocks=[0, 1], log=lambda line: None)
+  # Two of three epochs are followed by a refresh.
+  assert len(shared) == 2 and min(shared) > .3
+  monkeypatch.setattr(negatives.REGISTRY[name], 'rank', lambda self, *vectors: None)
+  other = incremental.run(config, log, tmp_path / 'alone', blocks=[0, 1], log=lambda line: None)
+  assert len(shared) == 2
+  timeless = lambda results: {
+      k: v for k, v in results['blocks'][1].items() if not k.endswith('seconds')}
+  assert timeless(one) == timeless(other)

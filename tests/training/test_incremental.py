@@ -222,7 +222,7 @@ def test_one_trace_a_block(log, config, tmp_path, propagation):
   context = logs.context_of(log, 1)
   previous = new_model(resolved_config, logs.context_of(log, 0), 1e-3)
   trainer = BlockTrainer(resolved_config, context, previous, BlockStore(tmp_path, 1), _quiet)
-  trainer.train(lambda u, i: {'recall@20': 0.}, lambda record: None)
+  trainer.train(lambda u, i, lists: {'recall@20': 0.}, lambda record: None)
   assert trainer.step.num_traces == 1
 
 
