@@ -4,6 +4,8 @@ import statistics
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+# Shortest round, in seconds: the speed of a shared machine changes from one second to the next.
+ROUND_SECONDS = 3.
 COLUMNS = ('figure', 'shape', 'ours', 'other', 'ratio', 'spread', 'target', 'met')
 
 
@@ -56,16 +58,19 @@ def seconds(action: Callable[[], Any], rest: float = 0.) -> float:
 
 
 def compare(ours: Callable[[], Any], other: Callable[[], Any], repeats: int, *,
-            faster: bool = False, calls: Tuple[int, int] = (1, 1), warm: bool = True,
-            rest: float = 0., **figure) -> Figure:
+            faster: bool = False, calls: Tuple[int, int] = (1, 1), turns: int = 1,
+            warm: bool = True, rest: float = 0., **figure) -> Figure:
   """Times two actions in turn.
+
+  Short actions take turns several times in a round, and the sums of their times are compared.
 
   Args:
     ours: an action of this package.
     other: what it is compared with.
-    repeats: rounds of one after the other.
+    repeats: rounds.
     faster: the ratio is other / ours instead of ours / other.
     calls: pieces of work that one call of `ours`, and of `other`, does; times are of one piece.
+    turns: a round has so many turns, or a multiple of that.
     warm: whether both are called once before, so that tracing is not timed.
     rest: seconds before each: threads of another library wait for more work, and take a core while
       they do.
@@ -74,9 +79,14 @@ def compare(ours: Callable[[], Any], other: Callable[[], Any], repeats: int, *,
   if warm:
     ours()
     other()
-  rounds = [(seconds(ours, rest) / calls[0], seconds(other, rest) / calls[1])
-            for _ in range(repeats)]
-  return of_rounds(rounds, faster=faster, **figure)
+
+  def one_round():
+    started, times = time.perf_counter(), []
+    while not times or len(times) % turns or time.perf_counter() - started < ROUND_SECONDS:
+      times.append((seconds(ours, rest), seconds(other, rest)))
+    return tuple(sum(one) / len(times) / count for one, count in zip(zip(*times), calls))
+
+  return of_rounds([one_round() for _ in range(repeats)], faster=faster, **figure)
 
 
 def of_rounds(rounds: Sequence[Tuple[float, float]], *, faster: bool = False, **figure) -> Figure:

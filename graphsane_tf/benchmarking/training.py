@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from graphsane_tf import negatives
 from graphsane_tf.benchmarking import bare, plain
-from graphsane_tf.benchmarking.figures import Figure, compare, of_rounds, seconds
+from graphsane_tf.benchmarking.figures import Figure, compare, of_rounds
 from graphsane_tf.config import default_config, resolved
 from graphsane_tf.data.blocks import BlockStream
 from graphsane_tf.data.interactions import Interactions
@@ -127,11 +127,10 @@ class _Epochs:
     self._changes = {'train__epochs': 10_000, 'train__patience': 10_000, 'train__min_epochs': 1,
                      **changes}
     self._validate = validation_of(log, 3)
-    self._count = config_of().sane.refresh_epochs
     self._uniform = self._action(sampler='uniform')
 
   def _action(self, **changes):
-    """An action that trains as many further epochs as lie between two of SANE's rebuilds."""
+    """An action that trains one further epoch."""
     config = config_of(**self._changes, **changes)
     trainer = trainer_of(self._log, 3, config, self._folder / '-'.join(changes.values()),
                          previous_of(self._log, 3, config))
@@ -141,20 +140,21 @@ class _Epochs:
     state, vectors = fresh_state(), [None]
 
     def action():
-      for _ in range(self._count):
-        vectors[0] = trainer.epoch(state, vectors[0], self._validate)
+      vectors[0] = trainer.epoch(state, vectors[0], self._validate)
 
     return action
 
   def figures(self, name: str, target: float, repeats: int, **changes) -> Iterator[Figure]:
     """Compares a sampler, over the first epochs and over later ones."""
     actions = self._action(**changes), self._uniform
-    first = tuple(seconds(action) / self._count for action in actions)
-    common = {'section': 'epoch', 'shape': self._log.name}
-    yield compare(*actions, repeats, calls=(self._count,) * 2, warm=False, target=('<=', target),
+    # A round has whole periods between two of SANE's rebuilds.
+    common = {'section': 'epoch', 'shape': self._log.name, 'turns': config_of().sane.refresh_epochs,
+              'warm': False}
+    first = compare(*actions, 1, name="the same, a block's first epochs", **common)
+    yield compare(*actions, repeats, target=('<=', target),
                   name=f'epoch with {name} against uniform, refresh and validation included',
                   **common)
-    yield of_rounds([first], name="the same, a block's first epochs", **common)
+    yield first
 
 
 def epoch_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:

@@ -268,9 +268,7 @@ class Sane(NegativeSampler):
     previous = self._histogram(self._previous, start, stop)
     category = tf.gather(self.category, items)
     if self.membership is None:
-      rows = tf.repeat(tf.range(stop - start), self.size)
-      counts = _count(rows, tf.reshape(category, [-1]), tf.reshape(valid, [-1]), stop - start,
-                      number)
+      counts = _count(tf.range(stop - start)[:, None], category, valid, stop - start, number)
     else:
       membership = tf.gather(self.membership, items)
       counts = tf.einsum('nq,nqk->nk', valid, membership)

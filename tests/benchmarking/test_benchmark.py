@@ -50,11 +50,35 @@ def test_ratios_targets_and_table():
   assert lines[6] == 'd: it is not installed'
 
 
+@pytest.fixture(autouse=True)
+def _short_rounds(monkeypatch):
+  monkeypatch.setattr(figures, 'ROUND_SECONDS', 0.)
+
+
 def test_both_are_timed_in_turn():
   calls = []
   figures.compare(lambda: calls.append('a'), lambda: calls.append('b'), 2, section='s', name='n',
                   shape='x')
   assert calls == ['a', 'b'] * 3
+
+
+def test_short_actions_take_several_turns_a_round(monkeypatch):
+  clock, calls = [0.], []
+
+  def work(name, duration):
+    calls.append(name)
+    clock[0] += duration
+
+  monkeypatch.setattr(figures.time, 'perf_counter', lambda: clock[0])
+  monkeypatch.setattr(figures, 'ROUND_SECONDS', 5.)
+  figure = figures.compare(
+      lambda: work('a', 3. if len(calls) < 3 else 1.), lambda: work('b', 1.), 1, turns=3, calls=(2, 1),
+      warm=False, section='s', name='n', shape='x')
+  assert calls == ['a', 'b'] * 3
+  assert (figure.ours, figure.other, figure.ratio) == pytest.approx((7 / 6, 1., 7 / 6))
+  figure = figures.compare(lambda: work('a', 1.), lambda: work('b', 1.), 2, section='s', name='n',
+                           shape='x')
+  assert calls[6:] == ['a', 'b'] * 7
 
 
 def test_missing_libraries_are_reported_and_skipped(log, no_peers):
