@@ -1,6 +1,7 @@
 """Exact top-k of user-item dot products, without ever holding users x items in memory."""
 import collections
 import dataclasses
+import math
 from concurrent import futures
 from typing import Optional
 
@@ -14,8 +15,6 @@ _CHUNK_FLOATS = 3 << 20
 _ITEM_TILE = 1 << 16
 # Users, items and tiles are padded to multiples of this, a power of two.
 _UNIT = 64
-# Halvings of the interval that holds a row's threshold.
-_HALVINGS = 8
 # Chunks of users ranked side by side.
 _CHUNKS_AT_ONCE = 2
 # Entries of longer lists that `shortened` looks at, in lengths of the shorter ones.
@@ -74,21 +73,31 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
   # An odd multiple: columns of an even one fall on the same cache lines, and products take longer.
   item_tile = _round_up(-(-num_items // num_tiles)) | _UNIT
   # Products with the transposed matrix take a third less time.
-  items = tf.transpose(_extended(item_vectors, num_tiles * item_tile, 0., -np.inf))
+  tiles = [tf.transpose(tile) for tile in np.split(
+      _extended(item_vectors, num_tiles * item_tile, 0., -np.inf), num_tiles)]
   ids = np.full((len(users), k), -1, np.int32)
   scores = np.full((len(users), k), -np.inf, np.float32)
   # Bound once: that takes as long as ranking a few users.
-  rank = _rank_chunk.get_concrete_function()
-  sizes = [tf.constant(size) for size in (num_items, k, item_tile, group_size(item_tile, k))]
+  masked_scores = _masked_scores.get_concrete_function()
 
   def rank_from(start):
     chunk = users[start:start + user_chunk]
     row, item = _seen_pairs(indptr, indices, chunk)
-    best, found = rank(
-        tf.constant(_extended(user_vectors[chunk], user_chunk, 1., 1.)), tf.constant(len(chunk)),
-        items, tf.constant(row), tf.constant(item), *sizes)
-    ids[start:start + user_chunk] = found.numpy()
-    scores[start:start + user_chunk] = best.numpy()
+    vectors = tf.constant(_extended(user_vectors[chunk], user_chunk, 1., 1.))
+    best, found = np.zeros((len(chunk), 0), np.float32), np.zeros((len(chunk), 0), np.int32)
+    for number, tile in enumerate(tiles):
+      inside = item // item_tile == number
+      masked = tf.constant(row[inside] * item_tile + item[inside] % item_tile)
+      values, columns = select(
+          masked_scores(vectors, tile, masked)[:len(chunk)], min(k, item_tile))
+      columns = np.where(values == -np.inf, -1, columns + number * item_tile)
+      best, found = np.hstack([best, values]), np.hstack([found, columns])
+      if number:
+        # A tile's best stand behind the best so far, so that of equal ones the lower number is kept.
+        best, order = _top_k(best, min(k, best.shape[1]))
+        found = np.take_along_axis(found, order, axis=1)
+    ids[start:start + user_chunk, :found.shape[1]] = found
+    scores[start:start + user_chunk, :best.shape[1]] = best
 
   # One chunk's serial operations fill the gaps of the other's.
   with futures.ThreadPoolExecutor(_CHUNKS_AT_ONCE) as pool:
@@ -128,87 +137,60 @@ def shortened(lists: Lists, users: np.ndarray, seen: tuple[np.ndarray, np.ndarra
   return ids, found
 
 
-def group_size(num_columns: int, k: int) -> int:
-  """The largest power of two up to 64 that leaves 4 k groups of columns; 2 if only that leaves 2 k."""
-  wanted = num_columns // max(4 * k, 1)
-  if wanted < 2:
-    return 2 if num_columns >= 4 * k else 1
-  return min(_UNIT, 1 << wanted.bit_length() - 1)
+def select(scores, k: int) -> tuple[np.ndarray, np.ndarray]:
+  """`tf.math.top_k`, several times faster on a CPU where there are many more columns than k.
 
-
-def select(scores: tf.Tensor, k: tf.Tensor, size: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """`tf.math.top_k`, several times faster where there are many more columns than k.
-
-  `tf.math.top_k` keeps a heap of the k best. Here it only sorts a row's candidates: the scores that
-  reach a threshold below which none of the k best can be.
+  On a CPU, `tf.math.top_k` keeps a heap of the k best. There it only sorts a row's candidates: the
+  scores that reach a threshold below which none of the k best can be.
 
   Args:
-    scores: [n, m] float32.
+    scores: [n, m] float32, a tensor or an array.
     k: at most m.
-    size: `group_size(m, k)`, which must divide m.
 
   Returns:
-    The k best scores of each row, best first, and their columns, of equal ones the lower first. The
-    column of a slot with score -inf means nothing.
+    The k best scores of each row, best first, and their columns, int32, of equal ones the lower first.
+    The column of a slot with score -inf means nothing.
   """
-  def fast():
-    flat = tf.where(tf.reshape(scores >= _threshold(scores, k, size)[:, None], [-1]))[:, 0]
-    # Many equal scores can make candidates of all.
-    return tf.cond(tf.size(flat) <= 3 * k * tf.shape(scores)[0],
-                   lambda: _sort_candidates(scores, flat, k), lambda: _top_k(scores, k))
+  if 'GPU' in getattr(scores, 'device', ''):
+    return _top_k(scores, k)
+  scores = np.asarray(scores)
+  candidate = scores >= _threshold(scores, k)[:, None]
+  counts = np.count_nonzero(candidate, axis=1)
+  # Many equal scores can make candidates of all.
+  if counts.sum() > 3 * k * len(scores):
+    return _top_k(scores, k)
+  # A row's candidates side by side, in the order of their columns.
+  flat = np.flatnonzero(candidate)
+  used = np.arange(max(counts.max(initial=0), k)) < counts[:, None]
+  values, columns = np.full(used.shape, -np.inf, np.float32), np.zeros(used.shape, np.int32)
+  values[used] = scores.ravel()[flat]
+  columns[used] = flat - np.repeat(np.arange(len(scores)) * scores.shape[1], counts)
+  # All of a row: then top_k sorts, which is faster than its heap.
+  values, order = _top_k(values, used.shape[1])
+  return values[:, :k], np.take_along_axis(columns, order[:, :k], axis=1)
 
-  return tf.cond(size > 1, fast, lambda: _top_k(scores, k))
 
-
-def _top_k(scores, k):
+def _top_k(scores, k: int) -> tuple[np.ndarray, np.ndarray]:
   values, columns = tf.math.top_k(scores, k)
-  return values, columns
+  return values.numpy(), columns.numpy()
 
 
-def _threshold(scores: tf.Tensor, k: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+def _threshold(scores: np.ndarray, k: int) -> np.ndarray:
   """[n] a finite score that k entries of each row [n, m] reach, or all finite ones if fewer.
 
-  Columns are put into groups of `size`; if the maxima of k groups reach a value, k entries do. The
-  largest such value is found by halving an interval.
+  Columns are put into groups; if the maxima of k groups reach a value, k entries do.
   """
-  maxima = tf.reduce_max(tf.reshape(scores, [tf.shape(scores)[0], size, -1]), axis=1)
-
-  def reached(value):
-    return tf.reduce_sum(tf.cast(maxima >= value[:, None], tf.float32), axis=1) >= needed
-
-  needed = tf.cast(k, tf.float32)
-  low = tf.reduce_min(tf.where(maxima > -np.inf, maxima, np.inf), axis=1)
-  low = tf.where(reached(low), low, scores.dtype.min)
-  high = tf.reduce_max(maxima, axis=1)
-  for _ in range(_HALVINGS):
-    middle = .5 * low + .5 * high
-    enough = reached(middle)
-    low, high = tf.where(enough, middle, low), tf.where(enough, high, middle)
-  return tf.maximum(low, scores.dtype.min)
+  size = group_size(scores.shape[1], k)
+  maxima = scores.reshape(len(scores), size, -1).max(axis=1)
+  place = maxima.shape[1] - k
+  return np.maximum(np.partition(maxima, place, axis=1)[:, place], np.finfo(np.float32).min)
 
 
-def _sort_candidates(scores: tf.Tensor, flat: tf.Tensor, k: tf.Tensor):
-  """The k best of some candidates, as `select` gives them.
-
-  Args:
-    scores: [n, m].
-    flat: ascending int64 numbers row * m + column of the candidates.
-    k: how many are kept.
-  """
-  rows, columns = tf.unstack(tf.shape(scores, out_type=tf.int64))
-  start = tf.range(rows + 1) * columns
-  splits = tf.searchsorted(flat, start, out_type=tf.int64)
-  # A row's candidates side by side, in the order of their columns.
-  width = tf.maximum(tf.reduce_max(splits[1:] - splits[:-1]), tf.cast(k, tf.int64))
-  values = tf.RaggedTensor.from_row_splits(
-      tf.gather(tf.reshape(scores, [-1]), flat), splits, validate=False)
-  values = values.to_tensor(-np.inf, shape=tf.stack([rows, width]))
-  # All of a row: then top_k sorts, which is faster than its heap.
-  values, order = tf.math.top_k(values, tf.cast(width, tf.int32))
-  place = splits[:-1, None] + tf.cast(order[:, :k], tf.int64)
-  # A slot without a candidate may point behind the last one.
-  found = tf.gather(tf.concat([flat, tf.zeros_like(values[0], tf.int64)], axis=0), place)
-  return values[:, :k], tf.cast(found - start[:-1, None], tf.int32)
+def group_size(num_columns: int, k: int) -> int:
+  """The largest power of two up to 64 that divides the columns and leaves 4 k groups; 1 if none does."""
+  wanted = num_columns // max(4 * k, 1)
+  size = min(_UNIT, 1 << wanted.bit_length() - 1) if wanted else 1
+  return math.gcd(size, num_columns)
 
 
 def _round_up(size: int) -> int:
@@ -254,46 +236,21 @@ def _seen_pairs(indptr: np.ndarray, indices: np.ndarray,
 
 
 @tf.function(input_signature=[
-    tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([], tf.int32),
-    tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None], tf.int32),
-    tf.TensorSpec([None], tf.int32), *[tf.TensorSpec([], tf.int32)] * 4])
-def _rank_chunk(users, num_users, items, seen_row, seen_item, num_items, k, item_tile, size):
-  """Ranks the items for one chunk of users, tile by tile.
-
-  A tile's best come after the best so far, and `tf.math.top_k` prefers the earlier of two equal
-  scores, hence the lower item number. If there is one tile, its best are the best.
+    tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None, None], tf.float32),
+    tf.TensorSpec([None], tf.int32)])
+def _masked_scores(users, items, masked):
+  """Scores of a chunk of users and a tile of items.
 
   Args:
     users: [n, d + 1], extended.
-    num_users: how many of them are users; the others are padding.
-    items: [d + 1, num_tiles * item_tile], likewise.
-    seen_row: [m], the row of each seen pair.
-    seen_item: [m], its item.
-    num_items: how many of `items` are items; the others are padding.
-    k: length of the lists.
-    item_tile: items scored at a time.
-    size: `group_size(item_tile, k)`.
+    items: [d + 1, m], likewise.
+    masked: numbers row * m + column of the entries that are set to -inf.
 
   Returns:
-    scores [num_users, k] and ids [num_users, k].
+    [n, m].
   """
-  rows = num_users
-  best = tf.fill([rows, k], -np.inf)
-  ids = tf.fill([rows, k], -1)
-  for start in tf.range(0, num_items, item_tile):
-    stop = tf.minimum(start + item_tile, num_items)
-    inside = tf.where((seen_item >= start) & (seen_item < stop))[:, 0]
-    masked = tf.gather(seen_row, inside) * item_tile + tf.gather(seen_item, inside) - start
-    scores = tf.matmul(users, items[:, start:start + item_tile])[:rows]
-    scores = tf.reshape(scores, [-1])
-    # tf.tensor_scatter_nd_update would copy the scores.
-    scores = tf.raw_ops.InplaceUpdate(x=scores, i=masked, v=tf.fill(tf.shape(masked), -np.inf))
-    scores = tf.reshape(scores, [rows, item_tile])
-    tile_best, tile_ids = select(scores, tf.minimum(k, item_tile), size)
-    tile_ids = tf.where(tile_best == -np.inf, -1, tile_ids + start)
-    if item_tile >= num_items and k <= item_tile:
-      best, ids = tile_best, tile_ids
-    else:
-      best, order = tf.math.top_k(tf.concat([best, tile_best], axis=1), k)
-      ids = tf.gather(tf.concat([ids, tile_ids], axis=1), order, batch_dims=1)
-  return best, ids
+  scores = tf.matmul(users, items)
+  # tf.tensor_scatter_nd_update would copy the scores.
+  flat = tf.raw_ops.InplaceUpdate(
+      x=tf.reshape(scores, [-1]), i=masked, v=tf.fill(tf.shape(masked), -np.inf))
+  return tf.reshape(flat, tf.shape(scores))

@@ -5,19 +5,12 @@ from typing import Iterator, Tuple
 
 import numpy as np
 import scipy.sparse
-import tensorflow as tf
 
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr
 
 # Columns are padded to a multiple of this, so that `ranking.select` can group them.
 _UNIT = 64
-
-
-@tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32)]
-             + [tf.TensorSpec([], tf.int32)] * 2)
-def _top(similarity: tf.Tensor, k: tf.Tensor, size: tf.Tensor):
-  return ranking.select(similarity, k, size)
 
 
 class _Cosines:
@@ -78,12 +71,11 @@ def cosine_neighbours(edges: csr.Csr, num_neighbours: int, chunk_floats: int = 1
   found_rows, found_columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
   if k:
     cosines = _Cosines(edges)
-    sizes = tf.constant(k), tf.constant(ranking.group_size(cosines.width, k))
 
     def nearest(stretch):
-      values, columns = _top(tf.constant(cosines.of(*stretch)), *sizes)
-      keep = values.numpy() > 0.
-      return np.repeat(np.arange(*stretch), keep.sum(1)), columns.numpy()[keep]
+      values, columns = ranking.select(cosines.of(*stretch), k)
+      keep = values > 0.
+      return np.repeat(np.arange(*stretch), keep.sum(1)), columns[keep]
 
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
       for rows, columns in pool.map(nearest, _stretches(count, chunk_floats)):
