@@ -154,17 +154,17 @@ def select(scores, k: int) -> tuple[np.ndarray, np.ndarray]:
   if 'GPU' in getattr(scores, 'device', ''):
     return _top_k(scores, k)
   scores = np.asarray(scores)
-  candidate = scores >= _threshold(scores, k)[:, None]
-  counts = np.count_nonzero(candidate, axis=1)
+  candidates = np.flatnonzero(scores >= _threshold(scores, k)[:, None])
   # Many equal scores can make candidates of all.
-  if counts.sum() > 3 * k * len(scores):
+  if len(candidates) > 3 * k * len(scores):
     return _top_k(scores, k)
+  starts = np.arange(len(scores) + 1) * scores.shape[1]
+  counts = np.diff(np.searchsorted(candidates, starts))
   # A row's candidates side by side, in the order of their columns.
-  flat = np.flatnonzero(candidate)
   used = np.arange(max(counts.max(initial=0), k)) < counts[:, None]
   values, columns = np.full(used.shape, -np.inf, np.float32), np.zeros(used.shape, np.int32)
-  values[used] = scores.ravel()[flat]
-  columns[used] = flat - np.repeat(np.arange(len(scores)) * scores.shape[1], counts)
+  np.place(values, used, scores.ravel()[candidates])
+  np.place(columns, used, (candidates - np.repeat(starts[:-1], counts)).astype(np.int32))
   # All of a row: then top_k sorts, which is faster than its heap.
   values, order = _top_k(values, used.shape[1])
   return values[:, :k], np.take_along_axis(columns, order[:, :k], axis=1)
@@ -172,7 +172,7 @@ def select(scores, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _top_k(scores, k: int) -> tuple[np.ndarray, np.ndarray]:
   values, columns = tf.math.top_k(scores, k)
-  return values.numpy(), columns.numpy()
+  return np.asarray(values), np.asarray(columns)
 
 
 def _threshold(scores: np.ndarray, k: int) -> np.ndarray:
