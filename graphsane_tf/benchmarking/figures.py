@@ -5,7 +5,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 # Shortest round, in seconds: the speed of a shared machine changes from one second to the next.
-ROUND_SECONDS = 3.
+ROUND_SECONDS = 1.5
 COLUMNS = ('figure', 'shape', 'ours', 'other', 'ratio', 'spread', 'target', 'met')
 
 
