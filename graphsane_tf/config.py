@@ -5,7 +5,7 @@ from ml_collections import config_dict
 
 from graphsane_tf.errors import UserError
 
-_PRINTED = {'size': 100, 'band': 'fixed', 'shift': 'printed', 'emphasis': 'full', 'candidates': 1,
+_PRINTED = {'size': 100, 'band': 'fixed', 'shift': 'printed', 'balance': 0., 'candidates': 1,
             'exclude_history': False, 'strength': 1., 'temperature': 1.}
 # What `--sane_variant` sets of `config.sane`; a field that is given keeps its value.
 SANE_VARIANTS = {
@@ -15,7 +15,7 @@ SANE_VARIANTS = {
     'band': {**_PRINTED, 'start_rank': 201},
     # The band, the shift and the draw follow the evidence of each block.
     'adaptive': {'size': 300, 'start_rank': 201, 'band': 'learned', 'shift': 'evidence',
-                 'emphasis': 'matched', 'candidates': 1, 'exclude_history': True, 'strength': 1.,
+                 'balance': 1., 'candidates': 1, 'exclude_history': True, 'strength': 1.,
                  'temperature': .1},
 }
 
@@ -95,14 +95,14 @@ def default_config() -> config_dict.ConfigDict:
   # Size of a user's reservoir |Q|.
   c.sane.size = config_dict.placeholder(int)
   # Where the reservoir begins: at start_rank ('fixed'), or where the block's own items show that the
-  # risk has fallen to max_lift times its mean ('learned'; start_rank if they show nothing).
+  # risk has fallen to max_risk times that of ranks 1 to 20 ('learned'; start_rank if they show nothing).
   c.sane.band = config_dict.placeholder(str)
   c.sane.start_rank = config_dict.placeholder(int)
-  # How many times as likely as the average item one at the learned first rank may be to be taken.
-  c.sane.max_lift = 10.
-  # How often a slot draws from the reservoir: always ('full'), or as often as the band's risk
-  # supports ('matched').
-  c.sane.emphasis = config_dict.placeholder(str)
+  # How likely to be taken an item at the learned first rank may be, over one of ranks 1 to 20.
+  c.sane.max_risk = 0.25
+  # An item in the reservoirs of n pairs is drawn n^-balance times as readily: at 1 items that stand in
+  # many reservoirs are drawn about as often as others, at 0 nothing is done about it.
+  c.sane.balance = config_dict.placeholder(float)
   # In a small catalogue the band starts no later than this share of it.
   c.sane.max_start_share = 0.04
   # Epochs between two rebuilds (f).
@@ -291,18 +291,18 @@ def restored(saved: Dict[str, Any]) -> config_dict.ConfigDict:
 
 def _check_sane(options: config_dict.ConfigDict) -> None:
   """Raises a `UserError` for a field of `config.sane` that makes no sense."""
-  for name, values in (('band', ('fixed', 'learned')), ('shift', ('printed', 'evidence')),
-                       ('emphasis', ('full', 'matched'))):
+  for name, values in (('band', ('fixed', 'learned')), ('shift', ('printed', 'evidence'))):
     if options[name] not in values:
       raise UserError(f'config.sane.{name} is {options[name]!r}; it must be {" or ".join(values)}.')
   for name in ('size', 'start_rank', 'candidates'):
     if options[name] < 1:
       raise UserError(f'config.sane.{name} is {options[name]}; it must be at least 1.')
-  for name in ('max_lift', 'temperature'):
+  for name in ('max_risk', 'temperature'):
     if options[name] <= 0:
       raise UserError(f'config.sane.{name} is {options[name]}; it must be positive.')
-  if options.strength < 0:
-    raise UserError(f'config.sane.strength is {options.strength}; it must not be negative.')
+  for name in ('strength', 'balance'):
+    if options[name] < 0:
+      raise UserError(f'config.sane.{name} is {options[name]}; it must not be negative.')
 
 
 def resolved(config: config_dict.ConfigDict) -> config_dict.FrozenConfigDict:

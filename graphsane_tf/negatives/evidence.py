@@ -15,6 +15,8 @@ _CHUNK_FLOATS = 1 << 23
 # Pairs whose ranks are measured, and users whose counts are fitted, at most.
 MAX_PAIRS = 8192
 MAX_USERS = 4096
+# What a user is shown: the ranks whose risk the others' is compared with.
+SHOWN = 20
 # How much likelier a shift must be than none.
 MIN_ODDS = 3.
 # Bounds of the concentration: a share that means nothing, and one that never moves.
@@ -59,25 +61,23 @@ class RiskCurve:
     rate: [n] float64, chance that a user takes a given item of the bin; never rises with the rank.
     passed: [n] float64, share of the taken items that are ranked before the bin.
     uniform: mean rate over all ranks.
+    length: number of ranks.
   """
   first: np.ndarray
   rate: np.ndarray
   passed: np.ndarray
   uniform: float
+  length: int
 
-  def first_rank(self, max_lift: float) -> int:
-    """The first rank whose risk is at most `max_lift` times the mean rate.
+  def first_rank(self, max_risk: float) -> int:
+    """The first rank whose risk is at most `max_risk` times the mean risk of ranks 1 to `SHOWN`.
 
     It is the last bin's if there is none.
     """
-    low = np.flatnonzero(self.rate <= max_lift * self.uniform)
+    ends = np.minimum(np.append(self.first[1:], self.length + 1), SHOWN + 1)
+    ranks = np.clip(ends - self.first, 0., None)
+    low = np.flatnonzero(self.rate <= max_risk * (ranks @ self.rate) / ranks.sum())
     return int(self.first[low[0] if len(low) else -1])
-
-  def lift(self, first: int, size: int) -> float:
-    """How many times as likely as the average item those at ranks first to first + size - 1 are."""
-    last = np.append(self.first[1:], np.inf)
-    ranks = np.clip(np.minimum(last, first + size) - np.maximum(self.first, first), 0., None)
-    return float(ranks @ self.rate / ranks.sum() / self.uniform)
 
 
 def risk_curve(ranks: np.ndarray, num_users: int, num_items: int) -> RiskCurve:
@@ -99,7 +99,8 @@ def risk_curve(ranks: np.ndarray, num_users: int, num_items: int) -> RiskCurve:
   rate = sklearn.isotonic.IsotonicRegression(increasing=False).fit_transform(
       np.arange(len(taken)), taken / room, sample_weight=room)
   passed = np.cumsum(taken) - taken
-  return RiskCurve(edges[:-1], rate, passed / max(taken.sum(), 1), taken.sum() / room.sum())
+  return RiskCurve(edges[:-1], rate, passed / max(taken.sum(), 1), taken.sum() / room.sum(),
+                   num_items)
 
 
 def sampled_pairs(rng: np.random.Generator, users: np.ndarray,

@@ -152,7 +152,7 @@ class ItemTable(tf.Module):
       self.count.assign((items >= 0).sum(axis=1).astype(np.int32))
 
   def draw(self, users: tf.Tensor, number: int, seeds: Seeds,
-           place: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor], wanted=True):
+           place: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]):
     """Draws with replacement.
 
     Args:
@@ -161,7 +161,6 @@ class ItemTable(tf.Module):
       seeds: of the draws.
       place: gives the place [B, number] in the row from uniform numbers in [0, 1) [B, number], the
         count [B, 1] as float32 and the row [B].
-      wanted: [B, number] bool, false where a uniform negative is drawn all the same.
 
     Returns:
       [B, number] int32 items and [B, number] float32 weights, 0 where a user has taken everything.
@@ -175,7 +174,7 @@ class ItemTable(tf.Module):
     # Rounding can push a number close to 1 over the end.
     chosen = tf.gather(chosen, tf.clip_by_value(places, 0, tf.maximum(count - 1, 0)), batch_dims=1)
     other, valid = self.uniform.draw(users, number, seeds.next())
-    filled = tf.logical_and(slot >= 0, count[:, 0] > 0)[:, None] & wanted
+    filled = tf.logical_and(slot >= 0, count[:, 0] > 0)[:, None]
     return tf.where(filled, chosen, other), tf.where(filled, tf.ones_like(valid), valid)
 
   def probabilities(self, user: int, by_place: Callable[[int, int], np.ndarray]) -> np.ndarray:

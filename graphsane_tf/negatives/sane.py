@@ -47,7 +47,7 @@ def item_probabilities(theta: tf.Tensor, category: tf.Tensor, valid: tf.Tensor) 
   Args:
     theta: [n, K] posterior means.
     category: [n, Q] int32 category g(j) of each reservoir item.
-    valid: [n, Q] float32, 0 where the slot holds no item.
+    valid: [n, Q] float32, 0 where the slot holds no item; other values weigh the items.
 
   Returns:
     [n, Q] probabilities, a row of zeros where the reservoir is empty.
@@ -56,23 +56,22 @@ def item_probabilities(theta: tf.Tensor, category: tf.Tensor, valid: tf.Tensor) 
   return tf.math.divide_no_nan(weight, tf.reduce_sum(weight, axis=1, keepdims=True))
 
 
-def matched_emphasis(lift: float, num_slots: int, num_uniform: int, share: float) -> float:
-  """The chance w of a slot to draw from the reservoir that makes its items `lift` times as frequent.
-
-  With it, an item outside is drawn (num_uniform + (1 - w) num_slots) / items times for a pair, and
-  one inside w num_slots / size times more.
+def balancing_weights(items: np.ndarray, pairs: np.ndarray, num_items: int,
+                      balance: float) -> np.ndarray:
+  """n_j^-balance, with n_j the pairs whose users have item j in their reservoirs.
 
   Args:
-    lift: how many times as likely as the average item those of the band are to be taken.
-    num_slots: negatives of a pair that may come from the reservoir.
-    num_uniform: its other negatives.
-    share: size of the reservoir over the number of items.
+    items: [n, Q] reservoirs, -1 where there is no item.
+    pairs: [n] pairs of each user.
+    num_items: size of the catalogue.
+    balance: 0 weighs all items equally.
 
   Returns:
-    w in [0, 1]; 0 if the band is no likelier than the rest.
+    [num_items] float64; 1 for items that are in no reservoir.
   """
-  more = max(lift - 1., 0.) * share
-  return float(min(more * (num_uniform + num_slots) / max(num_slots * (1. + more), 1e-9), 1.))
+  held = items >= 0
+  rows = np.broadcast_to(pairs[:, None], items.shape)[held]
+  return np.maximum(np.bincount(items[held], rows, num_items), 1.) ** -balance
 
 
 class Sane(NegativeSampler):
@@ -88,17 +87,15 @@ class Sane(NegativeSampler):
 
   Parts can be replaced (`--sane_variant=adaptive` replaces all but the last):
     band = 'learned': the first rank is where the take rate of the block's own items, ranked by the
-      model before it, has fallen to `max_lift` times its mean.
+      model before it, has fallen to `max_risk` times that of ranks 1 to 20.
     shift = 'evidence': the shift of a user is a posterior mean, and only a shift that is likelier than
       none counts. alpha_k = lambda c_k tilt_k, with tilt_k proportional to exp(-shift_k / T) and mean 1
       over the reservoir, and an item's probability is its category's theta over the category's c:
       without a shift all items of the reservoir are equally likely.
-    emphasis = 'matched': a slot draws from the reservoir only with the probability that makes an item
-      of the band so many times as frequent among the negatives as it is likelier to be taken, and
-      uniformly otherwise. More would put the band behind the items that nobody takes: BPR's scores
-      follow the ratio of the two.
-    candidates > 1: a slot draws that many items, from where it draws, and the step keeps the one that
-      is hardest by then.
+    balance > 0: what stands in many reservoirs is drawn less readily (`balancing_weights`). BPR's scores
+      follow how often an item is taken over how often it is a negative: without this, items that are
+      popular everywhere would be pushed down for everybody, rather than what is hard for this user.
+    candidates > 1: a slot draws that many items, and the step keeps the one that is hardest by then.
   """
 
   loss_name = 'sane'
@@ -122,14 +119,15 @@ class Sane(NegativeSampler):
     self._rankings = Rankings(
         users, context.history if options.exclude_history else context.positives)
     first = start_rank(options, context.num_items)
-    learned, matched = options.band == 'learned', options.emphasis == 'matched'
-    self.studies = learned or matched
-    self.size = max(min(options.size, context.num_items - (0 if learned else first - 1)), 1)
+    self.studies = options.band == 'learned'
+    self.size = max(min(options.size, context.num_items - (0 if self.studies else first - 1)), 1)
     # Only what is learned is a variable, and in checkpoints.
-    self._first, self.emphasis, self.concentration = (
+    self._first, self.concentration, self.balancing = (
         tf.Variable(value, trainable=False, name=name) if used else value
-        for name, value, used in (('first_rank', first, learned), ('emphasis', 1., matched),
-                                  ('concentration', 0., self._by_evidence)))
+        for name, value, used in (('first_rank', first, self.studies),
+                                  ('concentration', 0., self._by_evidence),
+                                  ('balancing', np.ones(context.num_items, np.float32),
+                                   options.balance > 0)))
     self.risk = None
     self.table = ItemTable(users, self.size, context.positives)
     self.cumulative = tf.Variable(tf.zeros(self.table.items.shape), trainable=False,
@@ -156,13 +154,13 @@ class Sane(NegativeSampler):
     return int(self._first)
 
   def study(self, user_vectors, item_vectors):
-    """Learns band and emphasis from the old model's ranks of the block's items among unobserved ones.
+    """Learns the band from the old model's ranks of the block's items among unobserved ones.
 
     Args:
       user_vectors: [num_old_users, D] final representations of the model before the block.
       item_vectors: [num_old_items, D] likewise.
     """
-    context, options = self.context, self.config.sane
+    context = self.context
     number, depth = len(user_vectors), len(item_vectors)
     block, before = context.block.rows(), context.before
     users, items = block, context.block.indices
@@ -173,16 +171,11 @@ class Sane(NegativeSampler):
         host_generator(*self.seed, name='risk'), users[known], items[known])
     ranks = evidence.pair_ranks(user_vectors, item_vectors, users, items, before.cut(number, depth))
     self.risk = evidence.risk_curve(ranks, count, depth)
-    if options.band == 'learned':
-      first = self.risk.first_rank(options.max_lift)
-      self._first.assign(max(1, min(first, context.num_items - self.size + 1)))
-    if options.emphasis == 'matched':
-      self.emphasis.assign(matched_emphasis(
-          self.risk.lift(self.first_rank, self.size), self.num_slots,
-          self.config.train.num_negatives - self.num_slots, self.size / context.num_items))
+    first = self.risk.first_rank(self.config.sane.max_risk)
+    self._first.assign(max(1, min(first, context.num_items - self.size + 1)))
 
   def report(self):
-    found = {'first_rank': self.first_rank, 'size': self.size, 'emphasis': float(self.emphasis)}
+    found = {'first_rank': self.first_rank, 'size': self.size}
     if self._by_evidence:
       found['concentration'] = float(self.concentration)
     if self.risk is not None:
@@ -203,8 +196,12 @@ class Sane(NegativeSampler):
       self.membership.assign(membership)
       self.category.assign(tf.argmax(membership, axis=1, output_type=tf.int32))
     first = self.first_rank - 1
-    items = self._rankings.take(user_vectors, item_vectors, first + self.size)
-    self.table.assign(items[:, first:])
+    items = self._rankings.take(user_vectors, item_vectors, first + self.size)[:, first:]
+    self.table.assign(items)
+    if self.config.sane.balance:
+      self.balancing.assign(balancing_weights(
+          items, self.context.positives.degree[self.table.users], self.context.num_items,
+          self.config.sane.balance))
     if self._by_evidence and epoch == 0:
       self._fit_concentration()
     width = self.size * (self.clusters.num_clusters if self.membership is not None else 8)
@@ -283,11 +280,11 @@ class Sane(NegativeSampler):
     each = theta
     if self._by_evidence and not options.uniform_theta:
       each = tf.math.divide_no_nan(theta, counts)
+    weight = valid * tf.gather(self.balancing, items) if options.balance else valid
     if self.membership is None:
-      probability = item_probabilities(each, category, valid)
+      probability = item_probabilities(each, category, weight)
     else:
-      weight = valid * tf.einsum('nqk,nk->nq', membership, each)
-      probability = shares(weight)
+      probability = shares(weight * tf.einsum('nqk,nk->nq', membership, each))
     return {
         'current': current, 'previous': previous, 'shift': shift, 'alpha': alpha, 'counts': counts,
         'theta': theta, 'category': category, 'probability': probability}
@@ -303,13 +300,8 @@ class Sane(NegativeSampler):
       # The first item whose running sum exceeds the point.
       return tf.reduce_sum(tf.cast(cumulative[:, None, :] <= point[:, :, None], tf.int32), axis=2)
 
-    number = self.config.sane.candidates
-    wanted = True
-    if self.config.sane.emphasis == 'matched':
-      random = tf.random.stateless_uniform([tf.size(users), self.num_slots], seeds.next())
-      # All candidates of a slot come from the same place.
-      wanted = tf.repeat(random < self.emphasis, number, axis=1)
-    return Draw(*self.table.draw(users, self.num_slots * number, seeds, place, wanted))
+    number = self.num_slots * self.config.sane.candidates
+    return Draw(*self.table.draw(users, number, seeds, place))
 
   def choose(self, positive, candidate, draw, seeds):
     return hardest_choice(candidate, draw, self.num_slots)
@@ -318,11 +310,8 @@ class Sane(NegativeSampler):
     def by_place(slot, count):
       cumulative = self.cumulative[slot, :count].numpy().astype(np.float64)
       return np.diff(cumulative, prepend=0.) / cumulative[-1]
-    share = float(self.emphasis)
-    drawn = (self.table.probabilities(user, by_place), self.table.uniform.probabilities(user))
-    inside, outside = (hardest_probabilities(scores, each, self.config.sane.candidates)
-                       for each in drawn)
-    return share * inside + (1. - share) * outside
+    return hardest_probabilities(
+        scores, self.table.probabilities(user, by_place), self.config.sane.candidates)
 
   def losses(self, batch):
     return self.clusters.losses(batch)

@@ -6,16 +6,15 @@ import numpy as np
 from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.reporting.specs import TABLES
 
-NOTE = ('First rank: where the band begins, smallest and largest over seeds. Reservoir: share of the '
-        'slots\' draws that come from it. Concentration: of the Dirichlet distribution around a '
-        'user\'s long-run shares, in interactions. Means over seeds.')
+NOTE = ('First rank: where the band begins, smallest and largest over seeds. Concentration: of the '
+        'Dirichlet distribution around a user\'s long-run shares, in interactions, mean over seeds.')
 
 
 def rows(done: FinishedGrid, dataset: str) -> List[Dict[str, Any]]:
   """One dict a method and block, for the methods whose reservoir is learned.
 
   Returns:
-    Dicts with label, block, first (of each seed), emphasis and concentration (means), and seeds.
+    Dicts with label, block, first (of each seed), concentration (their mean) and seeds.
   """
   found = []
   for row in TABLES['variants'].rows:
@@ -29,8 +28,8 @@ def rows(done: FinishedGrid, dataset: str) -> List[Dict[str, Any]]:
     for block, each in sorted(by_block.items()):
       found.append({
           'label': row.label, 'block': block, 'first': [one['first_rank'] for one in each],
-          **{name: float(np.mean([one[name] for one in each]))
-             for name in ('emphasis', 'concentration')}, 'seeds': len(each)})
+          'concentration': float(np.mean([one['concentration'] for one in each])),
+          'seeds': len(each)})
   return found
 
 
@@ -39,7 +38,7 @@ def table(found: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
   def span(values):
     low, high = min(values), max(values)
     return str(low) if low == high else f'{low} to {high}'
-  heads = ['method', 'block', 'first rank', 'reservoir', 'concentration', 'seeds']
+  heads = ['method', 'block', 'first rank', 'concentration', 'seeds']
   return {'heads': heads, 'cells': [
-      [row['label'], row['block'], span(row['first']), row['emphasis'], row['concentration'],
-       row['seeds']] for row in found]}
+      [row['label'], row['block'], span(row['first']), row['concentration'], row['seeds']]
+      for row in found]}

@@ -88,7 +88,7 @@ PRIORS = ('SGCT', 'adaptive', 'adaptive, no prior', 'adaptive, reversed prior')
 
 def _parts() -> Tuple[Row, ...]:
   adaptive = ('--kd=sgct', SANE, '--sane_variant=adaptive')
-  changes = (('fixed band', 'band=fixed'), ('full emphasis', 'emphasis=full'),
+  changes = (('fixed band', 'band=fixed'), ('not balanced', 'balance=0'),
              ('no prior', 'uniform_theta=True'), ('reversed prior', 'prior_sign=1'),
              ('printed shift', 'shift=printed'), ('re-scored in the step', 'candidates=2'),
              ('with old positives', 'exclude_history=False'))

@@ -9,7 +9,7 @@ from graphsane_tf.data import drift
 from graphsane_tf.errors import UserError
 from graphsane_tf.graph import csr, views
 from graphsane_tf.negatives import evidence
-from graphsane_tf.negatives.sane import Sane, matched_emphasis
+from graphsane_tf.negatives.sane import Sane, balancing_weights
 from graphsane_tf.training import incremental
 from tests import logs
 from tests.negatives import checks
@@ -24,24 +24,8 @@ class _Studied(Sane):
     super().refresh(user_vectors, item_vectors, epoch)
 
 
-class _Half(_Studied):
-  """A sampler whose slots draw from the reservoir every other time."""
-
-  def study(self, user_vectors, item_vectors):
-    super().study(user_vectors, item_vectors)
-    self.emphasis.assign(.5)
-
-
-@pytest.mark.parametrize('candidates', [1, 2])
-@pytest.mark.parametrize('case', ['usual', 'new', 'nearly_all'])
-def test_distribution_between_reservoir_and_uniform(candidates, case):
-  problem = small(sane_variant='adaptive', sane__candidates=candidates)
-  checks.check_distribution(_Half, problem, case)
-  checks.check_draws(_Half, problem)
-
-
 @pytest.mark.parametrize('changes', [
-    {}, {'sane__emphasis': 'full'}, {'sane__max_lift': 1e3},
+    {}, {'sane__balance': 0.}, {'sane__max_risk': 1e3},
     {'sane__candidates': 2}, {'sane__soft_membership': True},
     {'num_items': 7}])
 class TestBehaviour:
@@ -95,25 +79,63 @@ def test_risk_is_takings_over_chances_made_monotone():
   np.testing.assert_allclose(curve.rate, [2 / 3, 1 / 2, 1 / 2, 1 / 6, 1 / 15, 1 / 15])
   np.testing.assert_allclose(curve.passed, [0, 2 / 7, 3 / 7, 5 / 7, 6 / 7, 6 / 7])
   assert curve.uniform == pytest.approx(7 / 30)
-  # 7/30 is the mean.
-  assert [curve.first_rank(lift) for lift in (3., 2.2, 1., .5, .1)] == [1, 2, 4, 6, 8]
-  # Ranks 3 to 7 are one of 1/2, two of 1/6 and two of 1/15.
-  assert curve.lift(3, 5) == pytest.approx((1 / 2 + 2 / 6 + 2 / 15) / 5 / (7 / 30))
-  assert curve.lift(9, 2) == pytest.approx(1 / 15 / (7 / 30))
+  # All ten ranks are among the first 20: their mean is 7/30.
+  assert [curve.first_rank(risk) for risk in (3., 2.2, 1., .5, .1)] == [1, 2, 4, 6, 8]
 
 
-@pytest.mark.parametrize('lift', [4., 1., .5, 50.])
-def test_matched_emphasis_makes_items_as_frequent_as_they_are_taken(lift):
-  slots, uniform, size, items = 2, 8, 50, 1600
-  chance = matched_emphasis(lift, slots, uniform, size / items)
-  outside = (uniform + (1. - chance) * slots) / items
-  inside = outside + chance * slots / size
-  if lift <= 1.:
-    assert chance == 0.
-  elif lift < 9.:
-    assert inside / outside == pytest.approx(lift) and 0. < chance < 1.
+def test_the_band_is_relative_to_the_first_twenty_ranks():
+  # Ten users; ranks 1 to 15 are taken four times each, 16 to 31 twice, 32 to 63 once, the rest never.
+  ranks = np.concatenate([np.repeat(np.arange(1, 16), 4), np.repeat(np.arange(16, 32), 2),
+                          np.arange(32, 64)])
+  curve = evidence.risk_curve(ranks, 10, 1000)
+  top = (15 * .4 + 5 * .2) / 20
+  for share, first in ((.4 / top, 1), (.2 / top, 16), (.1 / top, 32), (.09 / top, 64)):
+    assert curve.first_rank(share + 1e-9) == first
+    assert curve.first_rank(share - 1e-9) > first or first == 64
+
+
+def test_balancing_weights_against_a_loop():
+  rng = np.random.default_rng(0)
+  items = np.stack([rng.permutation(12)[:5] for _ in range(7)])
+  items[3, 3:] = items[5, :] = -1  # Short and empty reservoirs.
+  pairs = rng.integers(1, 9, 7)
+  count = np.zeros(14)
+  for row, number in zip(items, pairs):
+    for item in row[row >= 0]:
+      count[item] += number
+  for balance in (.5, 1.):
+    expected = [1. if not n else n ** -balance for n in count]
+    np.testing.assert_allclose(balancing_weights(items, pairs, 14, balance), expected)
+  np.testing.assert_array_equal(balancing_weights(items, pairs, 14, 0.), np.ones(14))
+
+
+@pytest.mark.parametrize('balance', [0., 1.])
+def test_balance_evens_out_how_often_items_are_drawn(balance):
+  # Every user ranks the same items first; those of his own group come next.
+  rng = np.random.default_rng(0)
+  log = logs.random_log(rows=3000, users=60, items=200)
+  config = resolved(logs.tiny_config(
+      sampler='sane', sane__start_rank=1, sane__uniform_theta=True, sane__balance=balance,
+      sane__size=50))
+  context = logs.context_of(log, 2)
+  context.representation_dim = 10
+  sampler = Sane(config, context, (0, 2))
+  popular = np.arange(context.num_items) < 30
+  group = rng.integers(9, size=context.num_items)
+  users = np.concatenate([np.eye(9)[rng.integers(9, size=context.num_users)],
+                          np.ones([context.num_users, 1])], axis=1)
+  items = np.concatenate([np.eye(9)[group], 2. * popular[:, None]], axis=1)
+  items += .01 * rng.normal(size=items.shape)
+  sampler.refresh(tf.constant(users, tf.float32), tf.constant(items, tf.float32), 0)
+  drawn = np.zeros(context.num_items)
+  for user, positive in zip(context.users, context.items):
+    if user in sampler.table.users:
+      drawn += sampler.probabilities(user, positive, np.zeros(context.num_items))
+  ratio = drawn[popular].mean() / drawn[~popular].mean()
+  if balance:
+    assert ratio < 1.6
   else:
-    assert chance == 1.
+    assert ratio > 4.
 
 
 def test_risk_of_a_planted_rate_is_found():
@@ -125,7 +147,7 @@ def test_risk_of_a_planted_rate_is_found():
   for first, found in zip(curve.first[:-1], curve.rate[:-1]):
     assert found == pytest.approx(rate[int(first * 1.2) - 1], rel=.25)
   # .2 / r^.7 = .01 at r = 72.
-  assert 51 <= curve.first_rank(.01 / curve.uniform) <= 91
+  assert 51 <= curve.first_rank(.01 / rate[:20].mean()) <= 91
 
 
 @pytest.mark.parametrize('density', [.1, .02])
@@ -135,8 +157,8 @@ def test_the_band_does_not_depend_on_how_much_users_take(density):
   number, users = 2000, 4000
   taken = rng.random((users, number)) < density / np.arange(1, number + 1) ** .5
   curve = evidence.risk_curve(np.nonzero(taken)[1] + 1, users, number)
-  # The mean of 1 / sqrt(r) is .044: five times that is reached at rank 21.
-  assert curve.first_rank(5.) in (16, 23)
+  # The mean of 1 / sqrt(r) over ranks 1 to 20 is .38: a quarter of that is reached at rank 111.
+  assert curve.first_rank(.25) in (91, 128)
 
 
 def test_sampled_pairs_are_all_pairs_of_some_users(monkeypatch):
@@ -216,7 +238,8 @@ def test_probabilities_follow_their_definition():
     moved += bool(shift.any())
     items = sampler.items.numpy()[slot]
     tilt = np.exp(-shift / .05)[category[items]]
-    weight = 1. + 2. * tilt / tilt.mean()
+    held = (sampler.items.numpy()[:, :, None] == items).any(axis=1)
+    weight = (1. + 2. * tilt / tilt.mean()) / (held.T @ context.positives.degree[sampler.users.numpy()])
     np.testing.assert_allclose(found['probability'][slot], weight / weight.sum(), rtol=1e-4)
   assert 0 < moved < number
 
@@ -245,7 +268,8 @@ def test_the_band_begins_where_the_risk_has_fallen():
   log = drift.generate('small')
   context = logs.context_of(log, 1)
   context.representation_dim = 4
-  config = resolved(logs.tiny_config(sampler='sane', sane_variant='adaptive', sane__max_lift=3.))
+  config = resolved(logs.tiny_config(sampler='sane', sane_variant='adaptive', sane__max_risk=.5,
+                                     sane__size=20))
   sampler = Sane(config, context, (0, 1))
   rng = np.random.default_rng(0)
   # A model that knows a little about the block: it scores the block's own items higher.
@@ -255,19 +279,16 @@ def test_the_band_begins_where_the_risk_has_fallen():
   items[context.items[inside], context.users[inside]] += 1.5
   sampler.study(tf.constant(users), tf.constant(items))
   curve = sampler.risk
-  assert sampler.first_rank == curve.first_rank(3.) > 1
+  assert sampler.first_rank == curve.first_rank(.5) > 1
   place = np.searchsorted(curve.first, sampler.first_rank)
-  assert curve.rate[place] <= 3. * curve.uniform < curve.rate[place - 1]
+  top = np.repeat(curve.rate, np.diff(np.append(curve.first, context.num_old_items + 1)))[:20].mean()
+  assert curve.rate[place] <= .5 * top < curve.rate[place - 1]
   assert sampler.report()['risk']['rate'] == curve.rate.tolist()
-  expected = matched_emphasis(curve.lift(sampler.first_rank, sampler.size), 2, 8,
-                              sampler.size / context.num_items)
-  assert sampler.report()['emphasis'] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize('field, value', [
     ('band', 'wide'), ('shift', 'none'), ('size', 0), ('start_rank', 0), ('candidates', 0),
-    ('max_lift', 0.), ('emphasis', 'half'), ('temperature', -1.),
-    ('strength', -.5)])
+    ('max_risk', 0.), ('balance', -1.), ('temperature', -1.), ('strength', -.5)])
 def test_a_wrong_value_is_refused(field, value):
   with pytest.raises(UserError, match=f'config.sane.{field} is'):
     resolved(logs.tiny_config(**{f'sane__{field}': value}))
@@ -291,33 +312,10 @@ def test_the_band_is_learned_from_the_old_model_on_its_own_graph(tmp_path):
   assert found['risk'] != other.report()['risk']
 
 
-def test_a_fixed_band_has_a_matched_emphasis_of_its_own():
-  log = drift.generate('small')
-  context = logs.context_of(log, 1)
-  context.representation_dim = 4
-  config = resolved(logs.tiny_config(
-      sampler='sane', sane__emphasis='matched', sane__start_rank=5, sane__size=30,
-      sane__max_start_share=1.))
-  sampler = Sane(config, context, (0, 1))
-  assert sampler.studies and sampler.first_rank == 5
-  # The block's own items rank first: ranks 5 to 34 hold many of them.
-  users = np.eye(context.num_old_users, dtype='f')
-  items = np.random.default_rng(0).normal(
-      size=(context.num_old_items, context.num_old_users)).astype('f')
-  inside = (context.users < context.num_old_users) & (context.items < context.num_old_items)
-  items[context.items[inside], context.users[inside]] += 1.5
-  sampler.study(tf.constant(users), tf.constant(items))
-  lift = sampler.risk.lift(5, 30)
-  # w = (lift - 1) N / (N2 (items / Q + lift - 1)).
-  expected = (lift - 1.) * 10 / (2 * (context.num_items / 30 + lift - 1.))
-  assert lift > 1. and sampler.first_rank == 5
-  assert float(sampler.emphasis) == pytest.approx(min(expected, 1.))
-
-
 @pytest.mark.parametrize('variant, changes, learned', [
-    ('band', {}, set()), ('band', {'sane__emphasis': 'matched'}, {'emphasis'}),
-    ('adaptive', {}, {'first_rank', 'emphasis', 'concentration'})])
+    ('band', {}, set()), ('band', {'sane__balance': .5}, {'balancing'}),
+    ('adaptive', {}, {'first_rank', 'balancing', 'concentration'})])
 def test_only_what_is_learned_is_in_checkpoints(variant, changes, learned):
   problem = small(sane_variant=variant, **changes)
   names = {variable.name.split(':')[0] for variable in problem.refreshed(Sane).variables}
-  assert names & {'first_rank', 'emphasis', 'concentration'} == learned
+  assert names & {'first_rank', 'balancing', 'concentration'} == learned

@@ -35,7 +35,7 @@ def write_cell(cell: grid.Cell, blocks: int = 3, seconds: float = 5.) -> None:
                     'train_seconds': seconds})
     if 'adaptive' in cell.name:
       entries[-1]['sampler'] = {'first_rank': 10 * block + cell.seed, 'size': 300,
-                                'emphasis': .1 * block, 'concentration': 4. + cell.seed}
+                                'concentration': 4. + cell.seed}
     folder = files.make_directory(cell.folder / 'per_user')
     np.savez(folder / f'block_{block}.npz', user=np.arange(NUM_USERS), shifted=SHIFTED,
              **{name: values for name in names})

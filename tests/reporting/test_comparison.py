@@ -72,7 +72,7 @@ def test_what_the_adaptive_reservoir_learned(tmp_path):
   assert [row['label'] for row in found[::3]] == [
       f'{name}-SANE adaptive' for name in ('Fine Tune', 'GraphSAIL', 'LWC-KD')]
   assert found[1] == {'label': 'Fine Tune-SANE adaptive', 'block': 2, 'first': [20, 21], 'seeds': 2,
-                      'emphasis': pytest.approx(.2), 'concentration': pytest.approx(4.5)}
+                      'concentration': pytest.approx(4.5)}
   shown = {table.stem: table for table in reproduction.tables(done, ['variants'], None)}
   assert list(shown) == ['variants-gowalla', 'learned-gowalla']
   assert shown['learned-gowalla'].table['cells'][1][1:3] == [2, '20 to 21']
