@@ -44,6 +44,7 @@ class Suite:
         'step': on(both, training.step_section),
         'bare': on(both, training.bare_section, batches=(2048,) if quick else (5000, 2048)),
         'epoch': on(both, training.epoch_section, repeats=min(repeats, 2) if quick else repeats),
+        'adaptive': [] if quick else on(both, training.adaptive_section),
         'samplers': [] if quick else on(('gowalla',), training.samplers_section),
         'rebuild': on(all_three, scoring.rebuild_section),
         'evaluation': on(all_three, scoring.evaluation_section),

@@ -163,12 +163,17 @@ def epoch_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure
     yield from _Epochs(log, folder, **changes).figures('SANE', 1.1, repeats, sampler='sane')
 
 
+def adaptive_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
+  """The adaptive reservoir, likewise."""
+  with tempfile.TemporaryDirectory() as folder:
+    yield from _Epochs(log, folder, **changes).figures(
+        'adaptive SANE', 1.15, repeats, sampler='sane', sane_variant='adaptive')
+
+
 def samplers_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
-  """Every other sampler, and the adaptive reservoir, likewise."""
+  """Every other sampler, likewise."""
   with tempfile.TemporaryDirectory() as folder:
     epochs = _Epochs(log, folder, **changes)
-    yield from epochs.figures('adaptive SANE', 1.15, repeats, sampler='sane',
-                              sane_variant='adaptive')
     for name in sorted(set(negatives.REGISTRY) - {'uniform', 'sane'}):
       yield from epochs.figures(name, 1.2, repeats, sampler=name)
 
