@@ -16,7 +16,7 @@ SANE_VARIANTS = {
     # The band, the shift and the draw follow the evidence of each block.
     'adaptive': {'size': 300, 'start_rank': 201, 'band': 'learned', 'shift': 'evidence',
                  'balance': 1., 'candidates': 1, 'exclude_history': True, 'strength': 1.,
-                 'temperature': .1},
+                 'temperature': .3},
 }
 
 
@@ -99,7 +99,7 @@ def default_config() -> config_dict.ConfigDict:
   c.sane.band = config_dict.placeholder(str)
   c.sane.start_rank = config_dict.placeholder(int)
   # How likely to be taken an item at the learned first rank may be, over one of ranks 1 to 20.
-  c.sane.max_risk = 0.25
+  c.sane.max_risk = 0.5
   # An item in the reservoirs of n pairs is drawn n^-balance times as readily: at 1 items that stand in
   # many reservoirs are drawn about as often as others, at 0 nothing is done about it.
   c.sane.balance = config_dict.placeholder(float)
