@@ -147,7 +147,7 @@ class Backbone(tf.keras.Model, abc.ABC):
 
     They are deterministic: all neighbours, no dropout.
     """
-    @tf.function(input_signature=[])
+    @tf.function(autograph=False, input_signature=[])
     def represent():
       encoding = self.encode(graph.whole(), None, None, Seeds(tf.constant([0, 0])), training=False)
       return encoding.user[-1], encoding.item[-1]
@@ -157,7 +157,7 @@ class Backbone(tf.keras.Model, abc.ABC):
 
   def layers_of_all(self, graph: views.Graph) -> Encoding:
     """Every layer of all users and items, deterministic."""
-    @tf.function
+    @tf.function(autograph=False)
     def encode():
       encoding = self.encode(graph.whole(), None, None, Seeds(tf.constant([0, 0])), training=False)
       return encoding.user, encoding.item

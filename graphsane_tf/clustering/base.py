@@ -3,7 +3,6 @@ import abc
 from typing import Dict
 
 import numpy as np
-import sklearn.cluster
 import tensorflow as tf
 
 
@@ -40,8 +39,10 @@ class ItemClusters(tf.Module, abc.ABC):
     del batch
     return {}
 
-  def kmeans(self, vectors: np.ndarray, epoch: int) -> sklearn.cluster.KMeans:
+  def kmeans(self, vectors: np.ndarray, epoch: int) -> 'sklearn.cluster.KMeans':
     """K-means of [n, D] vectors, seeded by the place in the run."""
+    # Takes a second to import, which the base block does not need.
+    import sklearn.cluster  # pylint: disable=g-import-not-at-top
     seed = int(np.random.default_rng([*self.seed, epoch]).integers(2**31 - 1))
     return sklearn.cluster.KMeans(
         self.num_clusters, n_init=1, random_state=seed,

@@ -2,7 +2,6 @@
 from typing import Dict
 
 import numpy as np
-import sklearn.cluster
 import tensorflow as tf
 
 from graphsane_tf.distillation.base import Distiller, outside_loops, weighted
@@ -75,6 +74,7 @@ class GraphSail(Distiller):
   weight_fields = ('graphsail.self_weight', 'graphsail.local_weight', 'graphsail.global_weight')
 
   def __init__(self, config, context, teacher, seed):
+    import sklearn.cluster  # pylint: disable=g-import-not-at-top
     super().__init__(config, context, teacher, seed)
     options = config.graphsail
     self._number = {'user': teacher.num_users, 'item': teacher.num_items}

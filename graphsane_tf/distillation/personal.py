@@ -1,6 +1,5 @@
 """How much of the past a user keeps: less if his interests have moved (Wang et al., 2023)."""
 import numpy as np
-import sklearn.cluster
 
 from graphsane_tf.graph import csr
 from graphsane_tf.random import host_generator
@@ -35,6 +34,7 @@ def user_weights(options, context, teacher, seed) -> np.ndarray:
   interactions before the block and in it. The publication learns the map from shift to weight; here
   it is this fixed one. `options` is config.personal.
   """
+  import sklearn.cluster  # pylint: disable=g-import-not-at-top
   rows = teacher.embedding('item').numpy()
   start = int(host_generator(*seed, name='personal').integers(2**31 - 1))
   label = sklearn.cluster.KMeans(

@@ -5,7 +5,6 @@ from typing import Tuple
 import numpy as np
 import scipy.optimize
 import scipy.special
-import sklearn.isotonic
 import tensorflow as tf
 
 from graphsane_tf.graph import csr
@@ -91,6 +90,7 @@ def risk_curve(ranks: np.ndarray, num_users: int, num_items: int) -> RiskCurve:
     num_users: users whose takings they are.
     num_items: length of a ranking.
   """
+  import sklearn.isotonic  # pylint: disable=g-import-not-at-top
   steps = np.arange(2 * np.ceil(np.log2(max(num_items, 2))) + 1)
   edges = np.unique(np.round(np.sqrt(2.) ** steps).astype(np.int64))
   edges = np.append(edges[edges <= num_items], num_items + 1)

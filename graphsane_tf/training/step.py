@@ -168,25 +168,25 @@ class TrainStep:
     """
     size = self._config.train.batch_size
 
-    @tf.function(input_signature=[
+    # AutoGraph would rewrite every function that a step calls, which takes longer than tracing them.
+    @tf.function(autograph=False, input_signature=[
         tf.TensorSpec([None], tf.int32), tf.TensorSpec([2], tf.int32),
         tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32)])
     def run(order, seed, first, count):
       self.num_traces += 1
       whole = self._graph.whole() if self._whole else None
 
-      def step(number):
+      def step(number, totals):
         seeds = Seeds(tf.random.experimental.stateless_fold_in(seed, number))
         view = whole if self._whole else self.view(seeds)
         rows = order[number * size:(number + 1) * size]
         losses = self._update(view, tf.gather(self._users, rows), tf.gather(self._items, rows), seeds)
         self.loss_names = list(losses)
         values = tf.stack(list(losses.values()))
-        return tf.pad(values, [[0, _MAX_LOSSES - len(losses)]])
+        return number + 1, totals + tf.pad(values, [[0, _MAX_LOSSES - len(losses)]])
 
-      totals = tf.zeros([_MAX_LOSSES])
-      for number in tf.range(first, first + count):
-        totals += step(number)
+      _, totals = tf.while_loop(
+          lambda number, _: number < first + count, step, (first, tf.zeros([_MAX_LOSSES])))
       return totals[:len(self.loss_names)]
 
     return run
