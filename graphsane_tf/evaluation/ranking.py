@@ -16,7 +16,9 @@ _ITEM_TILE = 1 << 16
 # Users, items and tiles are padded to multiples of this, a power of two.
 _UNIT = 64
 # Chunks of users ranked side by side.
-_CHUNKS_AT_ONCE = 2
+_CHUNKS_AT_ONCE = 3
+# Comes after every key of `sort_keys`.
+NO_KEY = np.iinfo(np.int64).max
 # Entries of longer lists that `shortened` looks at, in lengths of the shorter ones.
 _LOOK_AHEAD = 16
 
@@ -99,7 +101,7 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
     ids[start:start + user_chunk, :found.shape[1]] = found
     scores[start:start + user_chunk, :best.shape[1]] = best
 
-  # One chunk's serial operations fill the gaps of the other's.
+  # One chunk's serial operations fill the gaps of the others'.
   with futures.ThreadPoolExecutor(_CHUNKS_AT_ONCE) as pool:
     collections.deque(pool.map(rank_from, range(0, len(users), user_chunk)), maxlen=0)
   return ids, scores
@@ -140,8 +142,9 @@ def shortened(lists: Lists, users: np.ndarray, seen: tuple[np.ndarray, np.ndarra
 def select(scores, k: int) -> tuple[np.ndarray, np.ndarray]:
   """`tf.math.top_k`, several times faster on a CPU where there are many more columns than k.
 
-  On a CPU, `tf.math.top_k` keeps a heap of the k best. There it only sorts a row's candidates: the
-  scores that reach a threshold below which none of the k best can be.
+  On a CPU, `tf.math.top_k` keeps a heap of the k best. There only a row's candidates are sorted, the
+  scores that reach a threshold below which none of the k best can be; it is left to `tf.math.top_k`
+  where there are too many of them.
 
   Args:
     scores: [n, m] float32, a tensor or an array.
@@ -160,14 +163,38 @@ def select(scores, k: int) -> tuple[np.ndarray, np.ndarray]:
     return _top_k(scores, k)
   starts = np.arange(len(scores) + 1) * scores.shape[1]
   counts = np.diff(np.searchsorted(candidates, starts))
-  # A row's candidates side by side, in the order of their columns.
+  # A row's candidates side by side.
   used = np.arange(max(counts.max(initial=0), k)) < counts[:, None]
-  values, columns = np.full(used.shape, -np.inf, np.float32), np.zeros(used.shape, np.int32)
-  np.place(values, used, scores.ravel()[candidates])
-  np.place(columns, used, (candidates - np.repeat(starts[:-1], counts)).astype(np.int32))
-  # All of a row: then top_k sorts, which is faster than its heap.
-  values, order = _top_k(values, used.shape[1])
-  return values[:, :k], np.take_along_axis(columns, order[:, :k], axis=1)
+  keys = np.full(used.shape, NO_KEY)
+  np.place(keys, used, sort_keys(
+      scores.ravel()[candidates], candidates - np.repeat(starts[:-1], counts)))
+  keys.sort(axis=1)
+  keys = keys[:, :k]
+  values = _ordered_bits(~(keys >> 32).astype(np.int32)).view(np.float32)
+  return np.where(keys < NO_KEY, values, np.float32(-np.inf)), keys.astype(np.int32)
+
+
+def sort_keys(scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
+  """Integers whose order is the ranking: higher scores first, of equal ones the lower column.
+
+  Sorting plain integers is several times as fast as sorting places by their scores.
+
+  Args:
+    scores: float32, finite.
+    columns: non-negative int64 of a shape that can be broadcast to theirs.
+
+  Returns:
+    int64 below `NO_KEY`; the lower half is the column.
+  """
+  keys = (~_ordered_bits((scores + np.float32(0.)).view(np.int32))).astype(np.int64)  # -0 is 0.
+  keys <<= 32
+  keys |= columns
+  return keys
+
+
+def _ordered_bits(bits: np.ndarray) -> np.ndarray:
+  """int32 bits of floats as integers of the same order, and back: negative floats order backwards."""
+  return bits ^ ((bits >> 31) & np.int32(0x7fffffff))
 
 
 def _top_k(scores, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -27,8 +27,7 @@ def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
              depth: int) -> Tuple[np.ndarray, np.ndarray]:
   """The best `depth` columns of each row, best first; of equal ones the lower number first.
 
-  Each (score, column) becomes one 64-bit integer whose order is the ranking, so that selecting and
-  sorting move plain integers: several times faster than `tf.math.top_k` for k in the hundreds.
+  For columns of which many are equal, where `ranking.select` has too many candidates.
 
   Args:
     scores: [n, num_items] float32.
@@ -39,17 +38,13 @@ def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
     columns [n, depth] int32, -1 where a row has no more, and their scores [n, depth] float32
     (-inf).
   """
-  bits = (scores + np.float32(0.)).view(np.int32)  # The sum turns -0 into 0.
-  # Ascending integers for descending scores: negative floats order backwards among themselves.
-  keys = (~(bits ^ ((bits >> 31) & 0x7fffffff))).astype(np.int64)
-  keys <<= 32
-  keys |= np.arange(scores.shape[1], dtype=np.int64)
-  keys[excluded] = np.iinfo(np.int64).max
+  keys = ranking.sort_keys(scores, np.arange(scores.shape[1], dtype=np.int64))
+  keys[excluded] = ranking.NO_KEY
   if depth < scores.shape[1]:
     keys.partition(depth - 1, axis=1)
     keys = keys[:, :depth]
   keys.sort(axis=1)
-  found = keys < np.iinfo(np.int64).max
+  found = keys < ranking.NO_KEY
   columns = np.where(found, keys & 0xffffffff, -1).astype(np.int32)
   best = np.take_along_axis(scores, np.maximum(columns, 0), axis=1)
   return columns, np.where(found, best, np.float32(-np.inf))
