@@ -66,8 +66,9 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
   """
   users = np.asarray(users)
   indptr, indices = (np.asarray(part) for part in seen)
+  # With a type, NumPy would copy a tensor.
   user_vectors, item_vectors = (
-      np.asarray(part, np.float32) for part in (user_vectors, item_vectors))
+      np.asarray(part).astype(np.float32, copy=False) for part in (user_vectors, item_vectors))
   num_items = len(item_vectors)
   user_chunk = user_chunk or user_chunk_size(num_items)
   user_chunk = _round_up(min(user_chunk, max(len(users), 1)))
