@@ -95,7 +95,8 @@ def default_config() -> config_dict.ConfigDict:
   # Size of a user's reservoir |Q|.
   c.sane.size = config_dict.placeholder(int)
   # Where the reservoir begins: at start_rank ('fixed'), or where the block's own items show that the
-  # risk has fallen to max_risk times that of ranks 1 to 20 ('learned'; start_rank if they show nothing).
+  # risk has fallen to max_risk times that of ranks 1 to 20 ('learned'; start_rank if it does not fall
+  # within a tenth of the catalogue).
   c.sane.band = config_dict.placeholder(str)
   c.sane.start_rank = config_dict.placeholder(int)
   # How likely to be taken an item at the learned first rank may be, over one of ranks 1 to 20.

@@ -12,6 +12,10 @@ from graphsane_tf.negatives.ranked import ItemTable, Rankings, SlotEdges, start_
 from graphsane_tf.random import Seeds, host_generator
 
 
+# A learned band begins in this share of the catalogue, or where a fixed one does.
+_DEEPEST_SHARE = .1
+
+
 def shares(histogram: tf.Tensor) -> tf.Tensor:
   """[n, K] counts over their row sums, H / |H|; rows without counts stay zero."""
   return tf.math.divide_no_nan(histogram, tf.reduce_sum(histogram, axis=1, keepdims=True))
@@ -172,7 +176,9 @@ class Sane(NegativeSampler):
     ranks = evidence.pair_ranks(user_vectors, item_vectors, users, items, before.cut(number, depth))
     self.risk = evidence.risk_curve(ranks, count, depth)
     first = self.risk.first_rank(self.config.sane.max_risk)
-    self._first.assign(max(1, min(first, context.num_items - self.size + 1)))
+    # A risk that does not fall earlier than that belongs to a model that knows nothing of the block.
+    if first <= max(_DEEPEST_SHARE * context.num_items, 1.):
+      self._first.assign(max(1, min(first, context.num_items - self.size + 1)))
 
   def report(self):
     found = {'first_rank': self.first_rank, 'size': self.size}

@@ -286,6 +286,21 @@ def test_the_band_begins_where_the_risk_has_fallen():
   assert sampler.report()['risk']['rate'] == curve.rate.tolist()
 
 
+def test_where_the_risk_does_not_fall_the_band_is_fixed():
+  log = drift.generate('small')
+  context = logs.context_of(log, 1)
+  context.representation_dim = 4
+  config = resolved(logs.tiny_config(sampler='sane', sane_variant='adaptive', sane__size=20))
+  sampler = Sane(config, context, (0, 1))
+  fixed = sampler.first_rank
+  # A model that knows nothing of the block.
+  rng = np.random.default_rng(0)
+  sampler.study(*(tf.constant(rng.normal(size=(number, 8)).astype('f'))
+                  for number in (context.num_old_users, context.num_old_items)))
+  assert sampler.risk.first_rank(config.sane.max_risk) > .1 * context.num_items
+  assert sampler.first_rank == fixed
+
+
 @pytest.mark.parametrize('field, value', [
     ('band', 'wide'), ('shift', 'none'), ('size', 0), ('start_rank', 0), ('candidates', 0),
     ('max_risk', 0.), ('balance', -1.), ('temperature', -1.), ('strength', -.5)])
