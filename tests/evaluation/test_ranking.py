@@ -115,5 +115,5 @@ def test_on_a_gpu_only_top_k_is_used(monkeypatch):
 
 
 def test_group_size():
-  assert [ranking.group_size(5_568, k) for k in (1, 20, 300, 1_000, 3_000)] == [64, 64, 4, 1, 1]
-  assert [ranking.group_size(number, 1) for number in (64, 3, 1_001, 1_000)] == [16, 1, 1, 8]
+  assert [ranking.group_size(5_568, k) for k in (1, 20, 300, 1_000, 3_000)] == [64, 64, 8, 2, 1]
+  assert [ranking.group_size(number, 1) for number in (64, 3, 1_001, 1_000)] == [32, 1, 1, 8]
