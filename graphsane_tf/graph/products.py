@@ -1,33 +1,53 @@
-"""Products with sparse matrices that live for one step, and their gradients.
+"""Products with sparse matrices, of which most live for one step, and their gradients."""
+from typing import NamedTuple
 
-A matrix is given as the [n, f] columns of the f entries of each row and their [n, f] float32 values;
-two entries in one place are added up.
-"""
 import tensorflow as tf
 
 
-def _matrix(columns: tf.Tensor, weight: tf.Tensor, shape) -> tf.Tensor:
+class Entries(NamedTuple):
+  """Entries of a sparse matrix; two in one place are added up.
+
+  Attributes:
+    row: [m] int64, ascending.
+    column: [m] int.
+    value: [m] float32.
+  """
+  row: tf.Tensor
+  column: tf.Tensor
+  value: tf.Tensor
+
+  def matrix(self, num_rows, num_columns) -> tf.Tensor:
+    """A CSR variant tensor; to be called inside the `tf.function` using it."""
+    return tf.raw_ops.SparseTensorToCSRSparseMatrix(
+        indices=tf.stack([self.row, tf.cast(self.column, tf.int64)], axis=1), values=self.value,
+        dense_shape=tf.cast(tf.stack([num_rows, num_columns]), tf.int64))
+
+
+def row_entries(columns: tf.Tensor, weight: tf.Tensor) -> Entries:
+  """Entries given as the [n, f] columns of the f entries of each row and their [n, f] values."""
   rows, width = tf.unstack(tf.shape(columns, out_type=tf.int64))
-  row = tf.repeat(tf.range(rows), width)
-  return tf.raw_ops.SparseTensorToCSRSparseMatrix(
-      indices=tf.stack([row, tf.cast(tf.reshape(columns, [-1]), tf.int64)], axis=1),
-      values=tf.reshape(weight, [-1]), dense_shape=tf.cast(tf.stack(shape), tf.int64))
+  return Entries(tf.repeat(tf.range(rows), width), tf.reshape(columns, [-1]),
+                 tf.reshape(weight, [-1]))
 
 
-def product(columns: tf.Tensor, weight: tf.Tensor, dense: tf.Tensor) -> tf.Tensor:
-  """The product with a dense [m, d] matrix, [n, d]."""
-  rows = tf.shape(columns)[0]
+def product(entries: Entries, num_rows: tf.Tensor, dense: tf.Tensor) -> tf.Tensor:
+  """The product with a dense [m, d] matrix, [num_rows, d]."""
   # TensorFlow's product ends the process where there is no row.
-  sparse = _matrix(columns, weight, [tf.maximum(rows, 1), tf.shape(dense)[0]])
-  return tf.raw_ops.SparseMatrixMatMul(a=sparse, b=dense)[:rows]
+  sparse = entries.matrix(tf.maximum(num_rows, 1), tf.shape(dense)[0])
+  return tf.raw_ops.SparseMatrixMatMul(a=sparse, b=dense)[:num_rows]
 
 
-def transposed_product(columns: tf.Tensor, weight: tf.Tensor, dense: tf.Tensor,
-                       num_columns: tf.Tensor) -> tf.Tensor:
+def transposed_product(entries: Entries, dense: tf.Tensor, num_columns: tf.Tensor) -> tf.Tensor:
   """The product of the transposed matrix with a dense [n, d] matrix, [num_columns, d]."""
-  sparse = _matrix(columns, weight, [tf.shape(columns)[0], num_columns])
+  sparse = entries.matrix(tf.shape(dense)[0], num_columns)
   sparse = tf.raw_ops.SparseMatrixTranspose(input=sparse, type=tf.float32)
   return tf.raw_ops.SparseMatrixMatMul(a=sparse, b=dense)
+
+
+def spread(rows: tf.Tensor, places: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
+  """[number, d] zeros, to which [n, d] rows are added at [n] places."""
+  ones = row_entries(places[:, None], tf.ones([tf.size(places), 1]))
+  return transposed_product(ones, rows, number)
 
 
 @tf.custom_gradient
@@ -36,11 +56,8 @@ def rows_at(table: tf.Tensor, places: tf.Tensor):
 
   The gradients of several plain gathers are put one behind the other before they are added up.
   """
-  def gradient(upstream):
-    ones = tf.ones([tf.size(places), 1])
-    return transposed_product(places[:, None], ones, upstream, tf.shape(table)[0]), None
-
-  return tf.gather(table, places), gradient
+  return tf.gather(table, places), lambda upstream: (
+      spread(upstream, places, tf.shape(table)[0]), None)
 
 
 @tf.custom_gradient
@@ -61,7 +78,8 @@ def weighted_sums(table: tf.Tensor, places: tf.Tensor, weight: tf.Tensor) -> tf.
   @tf.custom_gradient
   def sums(dense):
     # The gradient makes a matrix of its own: a tape outside of a function could not carry this one.
-    return product(places, weight, dense), lambda upstream: transposed_product(
-        places, weight, upstream, tf.shape(dense)[0])
+    entries = row_entries(places, weight)
+    return product(entries, tf.shape(places)[0], dense), lambda upstream: transposed_product(
+        entries, upstream, tf.shape(dense)[0])
 
   return sums(table)

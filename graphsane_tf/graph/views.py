@@ -13,6 +13,9 @@ import tensorflow as tf
 from graphsane_tf.graph import csr, knn, products
 from graphsane_tf.random import Seeds
 
+# The rows of a few nodes are computed alone if they have less than one in this many of the edges.
+_PART = 3
+
 Rows = Callable[[Optional[tf.Tensor]], tf.Tensor]
 
 
@@ -30,25 +33,39 @@ class Relation:
     self.degree = tf.constant(degree)
     self.inverse_degree = tf.constant((1. / np.maximum(degree, 1.))[:, None])
 
-  def sparse_matrix(self, column_degree: Optional[tf.Tensor] = None) -> tf.Tensor:
-    """The matrix as a CSR variant tensor; to be called inside the `tf.function` using it.
+  def edges_at(self, nodes: tf.Tensor):
+    """Edges of [n] nodes: [m] int64 place of an edge's node in `nodes`, ascending, and its number."""
+    start = tf.gather(self.indptr, nodes)
+    count = tf.gather(self.indptr, nodes + 1) - start
+    stop = tf.cumsum(count)
+    total = tf.reduce_sum(count)
+    # A running count of the nodes that end; tf.repeat would make a table of nodes x largest degree.
+    ended = tf.math.unsorted_segment_sum(tf.ones_like(stop), stop, total + 1)
+    place = tf.cumsum(ended)[:-1]
+    return place, tf.range(total) + tf.gather(start + count - stop, place)
+
+  def entries(self, nodes: Optional[tf.Tensor] = None,
+              column_degree: Optional[tf.Tensor] = None) -> products.Entries:
+    """Entries of the matrix whose rows are [n] nodes, or all.
 
     Args:
+      nodes: [n] int, or None.
       column_degree: [num_columns] degrees; with them an entry is 1 / sqrt(degree of its row times
         degree of its column), without them it is 1.
     """
-    # A running count of the rows that begin; tf.repeat would make a table of rows x largest degree.
-    begins = tf.math.unsorted_segment_sum(
-        tf.ones([self.num_rows - 1], tf.int64), self.indptr[1:-1], self.num_edges + 1)
-    rows = tf.cumsum(begins)[:-1]
-    columns = self.indices[:-1]
-    values = tf.ones([self.num_edges], tf.float32)
+    if nodes is None:
+      nodes = tf.range(self.num_rows)
+    place, edge = self.edges_at(nodes)
+    column = tf.gather(self.indices, edge)
+    value = tf.ones_like(column, tf.float32)
     if column_degree is not None:
-      values = tf.math.rsqrt(tf.gather(self.degree, rows)) * tf.math.rsqrt(
-          tf.gather(column_degree, columns))
-    return tf.raw_ops.SparseTensorToCSRSparseMatrix(
-        indices=tf.stack([rows, tf.cast(columns, tf.int64)], axis=1), values=values,
-        dense_shape=tf.constant([self.num_rows, self.table.num_columns], tf.int64))
+      value = tf.math.rsqrt(tf.gather(tf.gather(self.degree, nodes), place)) * tf.math.rsqrt(
+          tf.gather(column_degree, column))
+    return products.Entries(place, column, value)
+
+  def sparse_matrix(self, column_degree: Optional[tf.Tensor] = None) -> tf.Tensor:
+    """The whole matrix as a CSR variant tensor; see `entries`."""
+    return self.entries(column_degree=column_degree).matrix(self.num_rows, self.table.num_columns)
 
 
 class Graph:
@@ -228,7 +245,28 @@ class WholeView(View):
       return tf.raw_ops.SparseMatrixMatMul(a=forward, b=dense), lambda upstream: (
           tf.raw_ops.SparseMatrixMatMul(a=backward, b=upstream))
 
-    return take(product(rows(None)), nodes)
+    if nodes is None:
+      return product(rows(None))
+    table, other = self.relations[relation], self.relations[relation[::-1]]
+    few = _PART * tf.reduce_sum(tf.gather(table.degree, nodes)) < table.num_edges
+
+    @tf.custom_gradient
+    def product_at(dense):
+      entries = tf.cond(
+          few, lambda: table.entries(nodes, other.degree),
+          lambda: products.row_entries(tf.zeros([0, 1], tf.int32), tf.zeros([0, 1])))
+
+      def gradient(upstream):
+        return tf.cond(
+            few, lambda: products.transposed_product(entries, upstream, table.table.num_columns),
+            lambda: tf.raw_ops.SparseMatrixMatMul(a=backward, b=products.spread(
+                upstream, nodes, table.num_rows)))
+
+      return tf.cond(
+          few, lambda: products.product(entries, tf.size(nodes), dense),
+          lambda: tf.gather(tf.raw_ops.SparseMatrixMatMul(a=forward, b=dense), nodes)), gradient
+
+    return product_at(rows(None))
 
 
 class SampledView(View):

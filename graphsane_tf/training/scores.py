@@ -32,9 +32,9 @@ def pair_scores(user_rows: tf.Tensor, item_table: tf.Tensor, items: tf.Tensor):
     scores = tf.linalg.matvec(tf.gather(item_table, items), user_rows)
 
   def gradient(upstream):
-    user_gradient = products.product(items, upstream, item_table)
-    item_gradient = products.transposed_product(
-        items, upstream, user_rows, tf.shape(item_table)[0])
+    entries = products.row_entries(items, upstream)
+    user_gradient = products.product(entries, tf.shape(items)[0], item_table)
+    item_gradient = products.transposed_product(entries, user_rows, tf.shape(item_table)[0])
     return user_gradient, item_gradient, None
 
   return scores, gradient

@@ -67,6 +67,32 @@ def test_smooth_is_the_symmetric_product_and_has_its_gradient(graph, relation, w
   np.testing.assert_allclose(gradient, matrix.T @ weight, atol=1e-6)
 
 
+@pytest.mark.parametrize('relation', ['ui', 'iu'])
+@pytest.mark.parametrize('nodes', [[], [4], [6, 4, 0], [3, 3], [5, 1, 2, 0, 3, 4, 6]])
+@pytest.mark.parametrize('part', [0, 1_000])
+def test_smooth_of_some_nodes_is_that_of_all_taken_there(graph, relation, nodes, part, monkeypatch):
+  """Whether their rows are computed alone (part 0) or with all others."""
+  monkeypatch.setattr(views, '_PART', part)
+  table = graph.relations[relation].table
+  rng = np.random.default_rng(5)
+  rows = tf.Variable(rng.normal(size=(table.num_columns, 4)).astype(np.float32))
+  weight = rng.normal(size=(len(nodes), 4)).astype(np.float32)
+
+  @tf.function
+  def forward_and_back(nodes):
+    with tf.GradientTape() as tape:
+      found = graph.whole().smooth(relation, nodes, lambda at: views.take(rows, at), 2)
+      loss = tf.reduce_sum(found * weight)
+    return found, tape.gradient(loss, rows)
+
+  found, gradient = forward_and_back(tf.constant(nodes, tf.int32))
+  matrix = table.matrix().toarray()
+  scale = [1 / np.sqrt(np.maximum(matrix.sum(axis), 1)) for axis in (1, 0)]
+  matrix = (scale[0][:, None] * matrix * scale[1])[nodes]
+  np.testing.assert_allclose(found, matrix @ rows.numpy(), atol=1e-6)
+  np.testing.assert_allclose(gradient, matrix.T @ weight, atol=1e-6)
+
+
 def test_draws_are_distinct_neighbours_and_all_of_them_when_few(graph):
   table = graph.relations['ui'].table
   for fanout in (1, 2, 3, 10):
