@@ -150,7 +150,7 @@ def select(scores, k: int) -> tuple[np.ndarray, np.ndarray]:
   where there are too many of them.
 
   Args:
-    scores: [n, m] float32, a tensor or an array.
+    scores: [n, m] float32, a tensor or an array; n * m is below 2**31.
     k: at most m.
 
   Returns:
@@ -183,7 +183,7 @@ def sort_keys(scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
   Args:
     scores: float32, finite.
-    columns: non-negative int64 of a shape that can be broadcast to theirs.
+    columns: int64 from 0 to 2**32 - 1, of a shape that can be broadcast to theirs.
 
   Returns:
     int64 below `NO_KEY`; the lower half is the column.

@@ -34,7 +34,11 @@ class Relation:
     self.inverse_degree = tf.constant((1. / np.maximum(degree, 1.))[:, None])
 
   def edges_at(self, nodes: tf.Tensor):
-    """Edges of [n] nodes: [m] int64 place of an edge's node in `nodes`, ascending, and its number."""
+    """Edges of [n] nodes, in their order.
+
+    Returns:
+      [m] int64 place in `nodes` of each edge's node, and [m] int64 number of the edge in `indices`.
+    """
     start = tf.gather(self.indptr, nodes)
     count = tf.gather(self.indptr, nodes + 1) - start
     stop = tf.cumsum(count)
