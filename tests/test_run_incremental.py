@@ -134,7 +134,8 @@ def test_the_main_job_on_a_raw_taobao14_file(tmp_path):
 
 def test_sigkill_and_the_same_command_again(tmp_path):
   arguments = ['--drift_size=small', '--kd=sgct', '--sane', '--embedding_dim=16',
-               '--batch_size=512', '--base_epochs=2', '--epochs=6', '--config.train.patience=6']
+               '--batch_size=512', '--base_epochs=2', '--epochs=6', '--config.train.patience=6',
+               '--config.blocks.num_incremental=2']
   whole = run(*arguments, '--workdir=whole', cwd=tmp_path)
   assert whole.returncode == 0, whole.stderr
   state = tmp_path / 'cut' / 'checkpoints' / 'block_1' / 'state.json'

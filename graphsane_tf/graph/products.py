@@ -25,9 +25,10 @@ class Entries(NamedTuple):
 
 def row_entries(columns: tf.Tensor, weight: tf.Tensor) -> Entries:
   """Entries given as the [n, f] columns of the f entries of each row and their [n, f] values."""
-  rows, width = tf.unstack(tf.shape(columns, out_type=tf.int64))
-  return Entries(tf.repeat(tf.range(rows), width), tf.reshape(columns, [-1]),
-                 tf.reshape(weight, [-1]))
+  shape = tf.shape(columns, out_type=tf.int64)
+  # tf.repeat would add twenty operations to a graph in which this occurs often.
+  row = tf.broadcast_to(tf.range(shape[0])[:, None], shape)
+  return Entries(*(tf.reshape(part, [-1]) for part in (row, columns, weight)))
 
 
 def product(entries: Entries, num_rows: tf.Tensor, dense: tf.Tensor) -> tf.Tensor:
@@ -46,7 +47,7 @@ def transposed_product(entries: Entries, dense: tf.Tensor, num_columns: tf.Tenso
 
 def spread(rows: tf.Tensor, places: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
   """[number, d] zeros, to which [n, d] rows are added at [n] places."""
-  ones = row_entries(places[:, None], tf.ones([tf.size(places), 1]))
+  ones = Entries(tf.range(tf.size(places, tf.int64)), places, tf.ones_like(places, tf.float32))
   return transposed_product(ones, rows, number)
 
 

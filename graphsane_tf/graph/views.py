@@ -19,6 +19,13 @@ _PART = 3
 Rows = Callable[[Optional[tf.Tensor]], tf.Tensor]
 
 
+def _owners(stop: tf.Tensor, total) -> tf.Tensor:
+  """[total] int64: number of the list that each entry is in, given the [n] ends of the lists."""
+  # A running count of the lists that end; tf.repeat would make a table of lists x longest list.
+  ended = tf.math.unsorted_segment_sum(tf.ones_like(stop), stop, total + 1)
+  return tf.cumsum(ended)[:-1]
+
+
 class Relation:
   """One neighbour table as tensors, with what the two views need of it."""
 
@@ -43,9 +50,7 @@ class Relation:
     count = tf.gather(self.indptr, nodes + 1) - start
     stop = tf.cumsum(count)
     total = tf.reduce_sum(count)
-    # A running count of the nodes that end; tf.repeat would make a table of nodes x largest degree.
-    ended = tf.math.unsorted_segment_sum(tf.ones_like(stop), stop, total + 1)
-    place = tf.cumsum(ended)[:-1]
+    place = _owners(stop, total)
     return place, tf.range(total) + tf.gather(start + count - stop, place)
 
   def entries(self, nodes: Optional[tf.Tensor] = None,
@@ -58,12 +63,15 @@ class Relation:
         degree of its column), without them it is 1.
     """
     if nodes is None:
-      nodes = tf.range(self.num_rows)
-    place, edge = self.edges_at(nodes)
-    column = tf.gather(self.indices, edge)
+      place = _owners(tf.slice(self.indptr, [1], [self.num_rows]), self.num_edges)
+      column = tf.slice(self.indices, [0], [self.num_edges])
+    else:
+      place, edge = self.edges_at(nodes)
+      column = tf.gather(self.indices, edge)
     value = tf.ones_like(column, tf.float32)
     if column_degree is not None:
-      value = tf.math.rsqrt(tf.gather(tf.gather(self.degree, nodes), place)) * tf.math.rsqrt(
+      degree = self.degree if nodes is None else tf.gather(self.degree, nodes)
+      value = tf.math.rsqrt(tf.gather(degree, place)) * tf.math.rsqrt(
           tf.gather(column_degree, column))
     return products.Entries(place, column, value)
 

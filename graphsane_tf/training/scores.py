@@ -25,8 +25,8 @@ def pair_scores(user_rows: tf.Tensor, item_table: tf.Tensor, items: tf.Tensor):
   """
   width = items.shape[1]
   if width is not None and width <= _MAX_COLUMNS:
-    columns = [tf.reduce_sum(tf.gather(item_table, items[:, place]) * user_rows, axis=1)
-               for place in range(width)]
+    columns = [tf.reduce_sum(tf.gather(item_table, column) * user_rows, axis=1)
+               for column in tf.unstack(items, axis=1)]
     scores = tf.stack(columns, axis=1)
   else:
     scores = tf.linalg.matvec(tf.gather(item_table, items), user_rows)

@@ -1,5 +1,6 @@
 """Nothing later than a block's training rows reaches its weights."""
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -31,10 +32,18 @@ def _with_other_future(log, start, seed):
   return dataclasses.replace(changed, fingerprint=f'changed-{seed}')
 
 
-@pytest.fixture(name='recorded')
-def recorded_fixture(monkeypatch, tmp_path):
-  """Runs blocks 0 and 1 and returns (states, weights after every epoch of block 1)."""
-  def run(log, name, **changes):
+@pytest.fixture(name='recorded', scope='module')
+def recorded_fixture(tmp_path_factory):
+  """Runs blocks 0 and 1 and returns (states, weights after every epoch of block 1); each run once."""
+  log = drift.generate('small')
+  block = BlockStream(log).block(1)
+  futures = {'plain': lambda: log,
+             'test': lambda: _with_other_future(log, block.test.start, 1),
+             'validation': lambda: _with_other_future(log, block.validation.start, 2),
+             'training': lambda: _with_other_future(log, block.train.stop - 5, 1)}
+
+  @functools.lru_cache(None)
+  def run(changed, variant):
     weights = []
     save = BlockStore.save
 
@@ -46,13 +55,14 @@ def recorded_fixture(monkeypatch, tmp_path):
         weights.append({key: v.numpy() for key, v in variables.items()})
       save(self, checkpoint, tag)
 
-    monkeypatch.setattr(BlockStore, 'save', recording)
     config = logs.tiny_config(kd='sgct', sampler='sane', train__batch_size=512, train__epochs=4,
-                              **changes)
-    run = incremental.IncrementalRun(config, log, tmp_path / name, log=lambda line: None)
-    run.run([0, 1])
-    monkeypatch.setattr(BlockStore, 'save', save)
-    return run.results()['blocks'], weights
+                              sane_variant=variant)
+    with pytest.MonkeyPatch.context() as patch:
+      patch.setattr(BlockStore, 'save', recording)
+      job = incremental.IncrementalRun(config, futures[changed](), tmp_path_factory.mktemp(changed),
+                                       log=lambda line: None)
+      job.run([0, 1])
+    return job.results()['blocks'], weights
   return run
 
 
@@ -62,13 +72,10 @@ def _same(a, b):
 
 @pytest.mark.parametrize('variant', ['band', 'adaptive'])
 def test_changing_the_future_changes_nothing(recorded, variant):
-  log = drift.generate('small')
-  block = BlockStream(log).block(1)
-  blocks, weights = recorded(log, 'plain', sane_variant=variant)
+  blocks, weights = recorded('plain', variant)
 
   # Test rows of the block and everything later: the same weights to the last bit, and the same epoch.
-  other_blocks, other_weights = recorded(
-      _with_other_future(log, block.test.start, 1), 'test', sane_variant=variant)
+  other_blocks, other_weights = recorded('test', variant)
   assert len(weights) == len(other_weights)
   assert all(_same(a, b) for a, b in zip(weights, other_weights))
   for name in ('epochs', 'best_epoch', 'validation'):
@@ -76,16 +83,13 @@ def test_changing_the_future_changes_nothing(recorded, variant):
   assert blocks[1]['test'] != other_blocks[1]['test']
 
   # Validation rows too: only the epoch that is chosen may differ.
-  other_blocks, other_weights = recorded(
-      _with_other_future(log, block.validation.start, 2), 'val', sane_variant=variant)
+  other_blocks, other_weights = recorded('validation', variant)
   common = min(len(weights), len(other_weights))
   assert all(_same(a, b) for a, b in zip(weights[:common], other_weights[:common]))
   assert blocks[1]['validation'] != other_blocks[1]['validation']
 
 
 def test_the_check_notices_a_change_in_the_training_rows(recorded):
-  log = drift.generate('small')
-  block = BlockStream(log).block(1)
-  _, weights = recorded(log, 'plain')
-  _, other = recorded(_with_other_future(log, block.train.stop - 5, 1), 'leak')
+  _, weights = recorded('plain', 'band')
+  _, other = recorded('training', 'band')
   assert not all(a.keys() == b.keys() and _same(a, b) for a, b in zip(weights, other))
