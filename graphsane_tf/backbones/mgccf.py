@@ -89,8 +89,21 @@ class MGCCF(Backbone):
 
   def regularisers(self, users: PartnerRows, items: PartnerRows) -> Dict[str, tf.Tensor]:
     """The multi-graph proximity term: each node near one of its nearest neighbours."""
-    def distance(rows: PartnerRows):
-      gap = sum(tf.reduce_sum(tf.square(own - partner), axis=1)
-                for own, partner in (rows.final, rows.embedding))
-      return tf.reduce_sum(rows.present * gap)
-    return {'proximity': self.config.proximity * (distance(users) + distance(items))}
+    distance = sum(squared_distance(*pair, rows.present)
+                   for rows in (users, items) for pair in (rows.final, rows.embedding))
+    return {'proximity': self.config.proximity * distance}
+
+
+@tf.custom_gradient
+def squared_distance(rows: tf.Tensor, others: tf.Tensor, weight: tf.Tensor):
+  """Sum of weight * |row - other|^2 over [n, d] rows and others with [n] weights.
+
+  The built-in gradient spreads the sums over d before it multiplies. There is none for the weights.
+  """
+  gap = rows - others
+
+  def gradient(upstream):
+    pull = (2. * upstream * weight)[:, None] * gap
+    return pull, -pull, None
+
+  return tf.reduce_sum(weight * tf.reduce_sum(gap * gap, axis=1)), gradient

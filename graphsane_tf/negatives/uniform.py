@@ -19,7 +19,9 @@ class Complement(tf.Module):
     self._num_items = positives.num_columns
     place = np.arange(len(positives.indices)) - np.repeat(positives.indptr[:-1], positives.degree)
     keys = positives.rows().astype(np.int64) * (self._num_items + 1) + positives.indices - place
-    self._keys = tf.constant(keys, tf.int64)
+    # Smaller keys stay in the cache.
+    fits = positives.num_rows * (self._num_items + 1) <= np.iinfo(np.int32).max
+    self._keys = tf.constant(keys, tf.int32 if fits else tf.int64)
     self._indptr = tf.constant(positives.indptr, tf.int64)
 
   def draw(self, users: tf.Tensor, count: int, seed: tf.Tensor):
@@ -39,7 +41,8 @@ class Complement(tf.Module):
     uniform = tf.random.stateless_uniform([tf.size(users), count], seed, dtype=tf.float64)
     rank = tf.cast(uniform * tf.cast(free, tf.float64)[:, None], tf.int64)
     key = tf.cast(users, tf.int64)[:, None] * (self._num_items + 1) + rank
-    before = tf.searchsorted(self._keys, tf.reshape(key, [-1]), side='right', out_type=tf.int64)
+    before = tf.searchsorted(self._keys, tf.reshape(tf.cast(key, self._keys.dtype), [-1]),
+                             side='right', out_type=tf.int64)
     item = rank + tf.reshape(before, tf.shape(key)) - start[:, None]
     valid = tf.cast(free > 0, tf.float32)[:, None] * tf.ones_like(uniform, tf.float32)
     return tf.cast(tf.clip_by_value(item, 0, self._num_items - 1), tf.int32), valid

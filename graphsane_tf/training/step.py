@@ -96,7 +96,12 @@ class TrainStep:
     batch, user_places, item_places, partners = self._encode(
         view, users, positives, negatives, seeds)
     final_user, final_item = batch.encoding.user[-1], batch.encoding.item[-1]
-    user_rows = self.rows_at(final_user, user_places)
+    if partners is None:
+      user_rows = self.rows_at(final_user, user_places)
+    else:
+      near_users, near_items = self._partner_rows(
+          batch.encoding, user_places, item_places[:, 0], partners)
+      user_rows = near_users.final[0]
     number = self._num_uniform
     if self._sampler.chooses:
       draw, item_places, batch = self._choose(draw, user_rows, item_places, batch)
@@ -111,17 +116,22 @@ class TrainStep:
       norm = tf.nn.l2_loss(user_rows) + self.gathered_l2_loss(final_item, item_places)
       losses['l2'] = self._config.model.l2 * norm / batch.size
     if partners is not None:
-      def rows(layers, places, partner):
-        embedding, final = (tuple(self.rows_at(layers[layer], at) for at in (places, partner[0]))
-                            for layer in (0, -1))
-        return PartnerRows(embedding, final, partner[1])
-      terms = self._backbone.regularisers(
-          rows(batch.encoding.user, user_places, partners[0]),
-          rows(batch.encoding.item, item_places[:, 0], partners[1]))
+      terms = self._backbone.regularisers(near_users, near_items)
       losses.update({name: value / batch.size for name, value in terms.items()})
     losses.update(self._sampler.losses(batch))
     losses.update(self._distiller.losses(batch))
     return losses
+
+  def _partner_rows(self, encoding, user_places, item_places, partners):
+    """`PartnerRows` of the users and of the positives; see `_encode` for the arguments."""
+    def rows(layers, places, partner):
+      # Nodes and partners are gathered together, so that their gradients are one product.
+      both = tf.concat([places, partner[0]], axis=0)
+      embedding, final = (tuple(tf.split(self.rows_at(layers[layer], both), 2)) for layer in (0, -1))
+      return PartnerRows(embedding, final, partner[1])
+
+    return (rows(encoding.user, user_places, partners[0]),
+            rows(encoding.item, item_places, partners[1]))
 
   def _choose(self, draw, user_rows, item_places, batch: Batch):
     """Lets the sampler choose among its candidates by their current scores, without gradient.
