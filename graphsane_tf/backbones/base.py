@@ -28,8 +28,8 @@ def glorot(rng: np.random.Generator, rows: int, columns: int, fan: Optional[int]
   return rng.uniform(-limit, limit, (rows, columns)).astype(np.float32)
 
 
-def dropout(values: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
-  """Sets about `rate` of the values to zero and scales the others, so that the mean stays the same.
+def dropout(values: tf.Tensor, rate: float, seed: tf.Tensor) -> Tuple[tf.Tensor, float]:
+  """Sets about `rate` of the values to zero.
 
   One random byte a value decides, a quarter of the bits that a float needs: the rate is rounded to a
   multiple of 1/256 and the scale is that of the rounded rate.
@@ -38,6 +38,10 @@ def dropout(values: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
     values: [n, d] float32.
     rate: in [0, 1).
     seed: [2] int32.
+
+  Returns:
+    [n, d] the values that are left, and the scale by which the caller multiplies them so that the mean
+    stays the same: where they meet a matrix, the matrix is smaller.
   """
   level = min(round(256 * rate), 255)
   rows, columns = tf.unstack(tf.shape(values))
@@ -45,7 +49,7 @@ def dropout(values: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
       [rows, (columns + 3) // 4], seed, minval=None, maxval=None, dtype=tf.int32)
   byte = tf.reshape(tf.bitcast(words, tf.uint8), [rows, -1])[:, :columns]
   keep = tf.cast(byte >= tf.constant(level, tf.uint8), values.dtype)
-  return values * (keep * (256. / (256 - level)))
+  return values * keep, 256. / (256 - level)
 
 
 def recursive_layers(view: views.View, tables, depth: int, convolve):
@@ -133,13 +137,28 @@ class Backbone(tf.keras.Model, abc.ABC):
     """
 
   def partners(self, view: views.View, users: tf.Tensor, items: tf.Tensor, seeds: Seeds):
-    """Nodes that `regularisers` wants encoded besides the batch: (users [B], items [B]) or None."""
+    """Nodes that `regularisers` compares those of a batch with, or None.
+
+    Args:
+      view: the graph.
+      users: [B] int32 users of the pairs.
+      items: [B] int32 their positives.
+      seeds: for draws.
+
+    Returns:
+      For the users, and for the items: partners [B] int32 and [B] float32, 1 where there is one, else 0.
+    """
     del view, users, items, seeds
     return None
 
-  def regularisers(self, users: 'PartnerRows', items: 'PartnerRows') -> Dict[str, tf.Tensor]:
-    """Named, weighted sums over the batch for the partners asked for."""
-    del users, items
+  def regularisers(self, user_gaps: tf.Tensor, item_gaps: tf.Tensor) -> Dict[str, tf.Tensor]:
+    """Named, weighted sums over the batch for the partners asked for.
+
+    Args:
+      user_gaps: [B, D] final representations of the users minus their partners'; 0 without a partner.
+      item_gaps: [B, D] likewise of the positives.
+    """
+    del user_gaps, item_gaps
     return {}
 
   def representer(self, graph: views.Graph):
@@ -191,17 +210,3 @@ class Backbone(tf.keras.Model, abc.ABC):
   def named_variables(self) -> Dict[str, tf.Variable]:
     """Trainable variables by their short names, in a fixed order."""
     return {v.name.split(':')[0].split('/')[-1]: v for v in self.trainable_variables}
-
-
-@dataclasses.dataclass(frozen=True)
-class PartnerRows:
-  """A batch's nodes beside their partners.
-
-  Attributes:
-    embedding: [B, d] embeddings of the nodes, and of their partners.
-    final: [B, D] final representations of the nodes, and of their partners.
-    present: [B] 1 where the node has a partner.
-  """
-  embedding: Tuple[tf.Tensor, tf.Tensor]
-  final: Tuple[tf.Tensor, tf.Tensor]
-  present: tf.Tensor

@@ -3,7 +3,7 @@ from typing import Dict, Optional
 
 import tensorflow as tf
 
-from graphsane_tf.backbones.base import Backbone, Encoding, PartnerRows, dropout
+from graphsane_tf.backbones.base import Backbone, Encoding, dropout
 from graphsane_tf.graph import views
 from graphsane_tf.random import Seeds
 
@@ -47,9 +47,10 @@ class MGCCF(Backbone):
     kinds = {'u': self.user_table, 'i': self.item_table}
 
     def combine(own, neighbourhood, weight):
-      if rate:
-        neighbourhood = dropout(neighbourhood, rate, seeds.next())
       top, bottom = tf.split(weight, 2)
+      if rate:
+        neighbourhood, scale = dropout(neighbourhood, rate, seeds.next())
+        bottom *= scale
       return tf.tanh(own @ top + neighbourhood @ bottom)
 
     def embedding(kind):
@@ -87,23 +88,13 @@ class MGCCF(Backbone):
             view.relations[relation], nodes, 1, seeds.next()))
         for relation, nodes in (('uu', users), ('ii', items)))
 
-  def regularisers(self, users: PartnerRows, items: PartnerRows) -> Dict[str, tf.Tensor]:
-    """The multi-graph proximity term: each node near one of its nearest neighbours."""
-    distance = sum(squared_distance(*pair, rows.present)
-                   for rows in (users, items) for pair in (rows.final, rows.embedding))
+  def regularisers(self, user_gaps: tf.Tensor, item_gaps: tf.Tensor) -> Dict[str, tf.Tensor]:
+    """The multi-graph proximity term: each node near one of its nearest neighbours.
+
+    The squared distance of the final representations plus that of the embeddings, which are their last
+    part and so count twice.
+    """
+    size = self.config.embedding_dim
+    times = tf.constant([1.] * (2 * size) + [2. ** .5] * size)
+    distance = 2. * sum(tf.nn.l2_loss(times * gaps) for gaps in (user_gaps, item_gaps))
     return {'proximity': self.config.proximity * distance}
-
-
-@tf.custom_gradient
-def squared_distance(rows: tf.Tensor, others: tf.Tensor, weight: tf.Tensor):
-  """Sum of weight * |row - other|^2 over [n, d] rows and others with [n] weights.
-
-  The built-in gradient spreads the sums over d before it multiplies. There is none for the weights.
-  """
-  gap = rows - others
-
-  def gradient(upstream):
-    pull = (2. * upstream * weight)[:, None] * gap
-    return pull, -pull, None
-
-  return tf.reduce_sum(weight * tf.reduce_sum(gap * gap, axis=1)), gradient

@@ -63,7 +63,8 @@ class PinSage(Backbone):
 
       mean = view.mean(kind + other, nodes, messages, self.config.fanout[hop])
       if rate:
-        mean = dropout(mean, rate, seeds.next())
+        mean, scale = dropout(mean, rate, seeds.next())
+        mean *= scale
       own = layer(kind, number - 1, nodes, hop)
       return tf.math.l2_normalize(
           self._apply(f'{kind}_merge{number}', tf.concat([own, mean], axis=1)), axis=1)

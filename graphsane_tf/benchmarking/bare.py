@@ -88,9 +88,10 @@ def bare_steps(trainer: BlockTrainer, users: tf.Tensor, positives: tf.Tensor) ->
       found = _encode(backbone, view, {'u': all_users + shift, 'i': all_items + shift})
       user_rows = products.rows_at(found['u'][1], user_places[:size])
       outputs = [pair_scores(user_rows, found['i'][1], pair_items)]
-      for kind, places in (('u', user_places), ('i', tf.concat(
-          [item_places[:size], item_places[size + count:]], axis=0))):
-        outputs += [products.rows_at(layer, places) for layer in found[kind]]
+      for kind, places, (_, present) in zip(
+          'ui', ((user_places[:size], user_places[size:]),
+                 (item_places[:size], item_places[size + count:])), partners):
+        outputs.append(products.row_gaps(found[kind][1], *places, present))
       for relation, (places, near, far) in anchors.items():
         rows = products.rows_at(found[relation[0]][0], places)
         table = trainer.distiller.teacher.embedding('item' if relation == 'ui' else 'user')

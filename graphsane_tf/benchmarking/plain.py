@@ -17,6 +17,12 @@ def plain_l2_loss(table: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
   return tf.nn.l2_loss(tf.gather(table, places))
 
 
+def plain_gaps(table: tf.Tensor, places: tf.Tensor, others: tf.Tensor,
+               present: tf.Tensor) -> tf.Tensor:
+  """`products.row_gaps` with both rows gathered."""
+  return present[:, None] * (tf.gather(table, places) - tf.gather(table, others))
+
+
 class PlainView(views.SampledView):
   """A few random neighbours of each node; a node that occurs twice is computed twice."""
 
@@ -64,6 +70,7 @@ class PlainStep(TrainStep):
   pair_scores = staticmethod(plain_pair_scores)
   gathered_l2_loss = staticmethod(plain_l2_loss)
   rows_at = staticmethod(tf.gather)
+  row_gaps = staticmethod(plain_gaps)
 
   def view(self, seeds):
     return PlainView(self._graph, seeds)

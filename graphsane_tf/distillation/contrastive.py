@@ -99,8 +99,8 @@ class Contrastive(Distiller):
   def _anchors(self, kind: str, layer: int, batch) -> Tuple[tf.Tensor, tf.Tensor]:
     """Numbers [n] and rows [n, d] of the anchors: the first, as pairs come in random order."""
     nodes, rows = batch.old(kind, layer, self.teacher)
-    count = self.options.num_anchors or None
-    return nodes[:count], rows[:count]
+    count = self.options.num_anchors
+    return (nodes[:count], rows[:count]) if count else (nodes, rows)
 
   def _draw(self, relation: str, batch, seeds):
     """Neighbours and others of the anchors: two pairs of numbers [n, k] and masks [n, k]."""

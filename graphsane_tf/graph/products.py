@@ -61,6 +61,13 @@ def rows_at(table: tf.Tensor, places: tf.Tensor):
       spread(upstream, places, tf.shape(table)[0]), None)
 
 
+def row_gaps(table: tf.Tensor, places: tf.Tensor, others: tf.Tensor,
+             present: tf.Tensor) -> tf.Tensor:
+  """Rows at [n] places of a [m, d] table minus those at [n] others, times [n] present: [n, d]."""
+  return weighted_sums(
+      table, tf.stack([places, others], axis=1), tf.stack([present, -present], axis=1))
+
+
 @tf.custom_gradient
 def first_rows(table: tf.Tensor, number: tf.Tensor):
   """table[:number] of a [m, d] table; the gradient of a plain slice takes several times as long."""

@@ -165,9 +165,10 @@ class ItemTable(tf.Module):
     count = tf.gather(self.count, row)[:, None]
     random = tf.random.stateless_uniform([tf.size(users), number], seeds.next())
     places = tf.cast(place(random, tf.cast(count, tf.float32), row), tf.int32)
-    chosen = tf.gather(self.items, row)
     # Rounding can push a number close to 1 over the end.
-    chosen = tf.gather(chosen, tf.clip_by_value(places, 0, tf.maximum(count - 1, 0)), batch_dims=1)
+    places = tf.clip_by_value(places, 0, tf.maximum(count - 1, 0))
+    chosen = tf.gather(tf.reshape(self.items, [-1]), tf.cast(row[:, None], tf.int64) * self.width
+                       + tf.cast(places, tf.int64))
     other, valid = self.uniform.draw(users, number, seeds.next())
     filled = tf.logical_and(slot >= 0, count[:, 0] > 0)[:, None]
     return tf.where(filled, chosen, other), tf.where(filled, tf.ones_like(valid), valid)

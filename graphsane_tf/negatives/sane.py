@@ -304,7 +304,7 @@ class Sane(NegativeSampler):
       cumulative = tf.gather(self.cumulative, row)
       point = random * cumulative[:, -1:]
       # The first item whose running sum exceeds the point.
-      return tf.reduce_sum(tf.cast(cumulative[:, None, :] <= point[:, :, None], tf.int32), axis=2)
+      return tf.searchsorted(cumulative, point, side='right')
 
     number = self.num_slots * self.config.sane.candidates
     return Draw(*self.table.draw(users, number, seeds, place))

@@ -4,7 +4,7 @@ from typing import Callable, Dict
 
 import tensorflow as tf
 
-from graphsane_tf.backbones.base import Backbone, PartnerRows
+from graphsane_tf.backbones.base import Backbone
 from graphsane_tf.distillation.base import Distiller
 from graphsane_tf.graph import products, views
 from graphsane_tf.negatives.base import NegativeSampler
@@ -28,6 +28,7 @@ class TrainStep:
   pair_scores = staticmethod(pair_scores)
   gathered_l2_loss = staticmethod(gathered_l2_loss)
   rows_at = staticmethod(products.rows_at)
+  row_gaps = staticmethod(products.row_gaps)
 
   def __init__(self, config, context, graph: views.Graph, backbone: Backbone,
                sampler: NegativeSampler, distiller: Distiller, optimizer, propagation: str):
@@ -96,12 +97,7 @@ class TrainStep:
     batch, user_places, item_places, partners = self._encode(
         view, users, positives, negatives, seeds)
     final_user, final_item = batch.encoding.user[-1], batch.encoding.item[-1]
-    if partners is None:
-      user_rows = self.rows_at(final_user, user_places)
-    else:
-      near_users, near_items = self._partner_rows(
-          batch.encoding, user_places, item_places[:, 0], partners)
-      user_rows = near_users.final[0]
+    user_rows = self.rows_at(final_user, user_places)
     number = self._num_uniform
     if self._sampler.chooses:
       draw, item_places, batch = self._choose(draw, user_rows, item_places, batch)
@@ -116,22 +112,13 @@ class TrainStep:
       norm = tf.nn.l2_loss(user_rows) + self.gathered_l2_loss(final_item, item_places)
       losses['l2'] = self._config.model.l2 * norm / batch.size
     if partners is not None:
-      terms = self._backbone.regularisers(near_users, near_items)
+      terms = self._backbone.regularisers(
+          self.row_gaps(final_user, user_places, *partners[0]),
+          self.row_gaps(final_item, item_places[:, 0], *partners[1]))
       losses.update({name: value / batch.size for name, value in terms.items()})
     losses.update(self._sampler.losses(batch))
     losses.update(self._distiller.losses(batch))
     return losses
-
-  def _partner_rows(self, encoding, user_places, item_places, partners):
-    """`PartnerRows` of the users and of the positives; see `_encode` for the arguments."""
-    def rows(layers, places, partner):
-      # Nodes and partners are gathered together, so that their gradients are one product.
-      both = tf.concat([places, partner[0]], axis=0)
-      embedding, final = (tuple(tf.split(self.rows_at(layers[layer], both), 2)) for layer in (0, -1))
-      return PartnerRows(embedding, final, partner[1])
-
-    return (rows(encoding.user, user_places, partners[0]),
-            rows(encoding.item, item_places, partners[1]))
 
   def _choose(self, draw, user_rows, item_places, batch: Batch):
     """Lets the sampler choose among its candidates by their current scores, without gradient.

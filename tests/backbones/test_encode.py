@@ -148,13 +148,14 @@ def test_pinsage_scores_stay_within_its_scale():
 
 def test_dropout_keeps_the_mean_and_drops_the_stated_share():
   values = tf.ones([400, 30])
-  found = dropout(values, .2, tf.constant([1, 2])).numpy()
-  kept = found[found > 0]
+  found, scale = dropout(values, .2, tf.constant([1, 2]))
+  found = found.numpy()
   rate = 51 / 256  # Of 256 levels, the nearest to .2.
-  np.testing.assert_allclose(kept, 1 / (1 - rate), rtol=1e-6)
-  share = 1 - kept.size / found.size
+  assert scale == pytest.approx(1 / (1 - rate), rel=1e-6)
+  assert set(np.unique(found)) == {0., 1.}
+  share = 1 - np.mean(found)
   assert abs(share - rate) < 4 * np.sqrt(rate * (1 - rate) / found.size)
-  other = dropout(values, .2, tf.constant([1, 3])).numpy()
+  other = dropout(values, .2, tf.constant([1, 3]))[0].numpy()
   agree = np.mean((found > 0) == (other > 0))
   assert abs(agree - (rate ** 2 + (1 - rate) ** 2)) < .03
   # Neither a value's place in its word nor its row tells anything.
