@@ -7,6 +7,7 @@ from typing import Iterator
 import numpy as np
 import scipy.sparse
 
+from graphsane_tf import parallel
 from graphsane_tf.benchmarking import training
 from graphsane_tf.benchmarking.figures import Figure, compare
 from graphsane_tf.data.interactions import Interactions
@@ -50,7 +51,7 @@ def lightgcn_section(log: Interactions, repeats: int, batch: int = _BATCH) -> It
 
 def _torch_steps(torch, context, batch: int, count: int, layout: str):
   """An action that runs `count` steps of the same model, loss and optimiser."""
-  torch.set_num_threads(len(os.sched_getaffinity(0)))
+  torch.set_num_threads(parallel.cores())
   torch.manual_seed(0)
   num_users, num_items = context.num_users, context.num_items
   edges = context.history.matrix()
@@ -112,7 +113,7 @@ def implicit_section(log: Interactions, repeats: int, dimension: int = 64) -> It
       rng.normal(size=(number, dimension)).astype(np.float32)
       for number in (context.num_users, context.num_items))
   model = importlib.import_module('implicit.cpu.als').AlternatingLeastSquares(
-      factors=dimension, num_threads=len(os.sched_getaffinity(0)))
+      factors=dimension, num_threads=parallel.cores())
   model.user_factors, model.item_factors = user_factors, item_factors
   users, seen = np.arange(context.num_users), context.history.matrix()
   yield compare(

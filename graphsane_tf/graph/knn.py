@@ -1,11 +1,10 @@
 """User-user and item-item graphs: exact nearest neighbours by cosine of binary interaction rows."""
-from concurrent import futures
-import os
 from typing import Iterator, Tuple
 
 import numpy as np
 import scipy.sparse
 
+from graphsane_tf import parallel
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr
 
@@ -77,8 +76,7 @@ def cosine_neighbours(edges: csr.Csr, num_neighbours: int, chunk_floats: int = 1
       keep = values > 0.
       return np.repeat(np.arange(*stretch), keep.sum(1)), columns[keep]
 
-    with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-      for rows, columns in pool.map(nearest, _stretches(count, chunk_floats)):
-        found_rows.append(rows)
-        found_columns.append(columns)
+    for rows, columns in parallel.side_by_side(nearest, _stretches(count, chunk_floats)):
+      found_rows.append(rows)
+      found_columns.append(columns)
   return csr.from_pairs(np.concatenate(found_rows), np.concatenate(found_columns), count, count)

@@ -1,6 +1,4 @@
 """PinSage's hard negatives: items in a band of the user's personalised PageRank."""
-from concurrent import futures
-import os
 import sys
 from typing import Optional, Tuple
 
@@ -8,6 +6,7 @@ import numpy as np
 import scipy.sparse
 import tensorflow as tf
 
+from graphsane_tf import parallel
 from graphsane_tf.graph import csr
 from graphsane_tf.negatives import ranked
 from graphsane_tf.negatives.base import Draw, NegativeSampler
@@ -137,8 +136,8 @@ class PinSageNegatives(NegativeSampler):
       return iterations
 
     # Sparse products run on one core each and leave the interpreter free; chunks are independent.
-    with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-      self.iterations = max(pool.map(rank, range(0, len(users), _CHUNK)), default=0)
+    self.iterations = max(
+        parallel.side_by_side(rank, range(0, len(users), _CHUNK)), default=0)
     self.table.assign(band)
     self.kept_items.assign(kept_items)
     self.kept_values.assign(kept_values)

@@ -85,21 +85,6 @@ class Rankings:
     return lists.items
 
 
-class SlotEdges(tf.Module):
-  """Edges of the users with a slot, for histograms of a stretch of slots."""
-
-  def __init__(self, table: csr.Csr):
-    super().__init__()
-    self.indptr = tf.constant(table.indptr, tf.int64)
-    self.rows = tf.constant(table.rows(), tf.int32)
-    self.items = tf.constant(np.append(table.indices, 0), tf.int32)
-
-  def of(self, start: tf.Tensor, stop: tf.Tensor):
-    """Rows (relative to `start`) and items of the edges of slots start to stop - 1."""
-    first, last = self.indptr[start], self.indptr[stop]
-    return self.rows[first:last] - start, self.items[first:last]
-
-
 class ItemTable(tf.Module):
   """A few items for each of some users; whoever has none is given uniform negatives.
 

@@ -2,13 +2,15 @@
 from typing import Dict
 
 import numpy as np
+import scipy.special
 import tensorflow as tf
 
 from graphsane_tf import clustering
+from graphsane_tf.graph import csr
 from graphsane_tf.negatives import evidence
 from graphsane_tf.negatives.base import Draw, NegativeSampler
 from graphsane_tf.negatives.dns import hardest_choice, hardest_probabilities
-from graphsane_tf.negatives.ranked import ItemTable, Rankings, SlotEdges, start_rank
+from graphsane_tf.negatives.ranked import ItemTable, Rankings, start_rank
 from graphsane_tf.random import Seeds, host_generator
 
 
@@ -16,48 +18,49 @@ from graphsane_tf.random import Seeds, host_generator
 _DEEPEST_SHARE = .1
 
 
-def shares(histogram: tf.Tensor) -> tf.Tensor:
-  """[n, K] counts over their row sums, H / |H|; rows without counts stay zero."""
-  return tf.math.divide_no_nan(histogram, tf.reduce_sum(histogram, axis=1, keepdims=True))
+def shares(weight: np.ndarray) -> np.ndarray:
+  """[n, K] non-negative weights over their row sums, as H / |H|; rows of zeros stay zero."""
+  total = weight.sum(axis=1, keepdims=True)
+  return weight / np.where(total > 0., total, 1.)
 
 
-def interest_shift(current: tf.Tensor, previous: tf.Tensor) -> tf.Tensor:
+def interest_shift(current: np.ndarray, previous: np.ndarray) -> np.ndarray:
   """shift(u, t-1, t): difference of the normalised histograms, [n, K].
 
   A user without interactions in one of the two blocks shows no shift: his row is zero.
   """
-  known = tf.logical_and(tf.reduce_any(current > 0, axis=1), tf.reduce_any(previous > 0, axis=1))
-  return tf.where(known[:, None], shares(current) - shares(previous), 0.)
+  known = (current > 0.).any(axis=1) & (previous > 0.).any(axis=1)
+  return np.where(known[:, None], shares(current) - shares(previous), np.float32(0.))
 
 
-def prior(shift: tf.Tensor, strength: float, size: float, temperature: float = 1.,
-          sign: int = -1) -> tf.Tensor:
+def prior(shift: np.ndarray, strength: float, size: float, temperature: float = 1.,
+          sign: int = -1) -> np.ndarray:
   """alpha = lambda Q softmax(-shift), equation 6, [n, K].
 
   The equations of the posterior in the paper drop the minus; it belongs everywhere.
   """
-  return strength * size * tf.nn.softmax(sign * shift / temperature, axis=1)
+  return strength * size * scipy.special.softmax(sign * shift / temperature, axis=1)
 
 
-def posterior_mean(alpha: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
+def posterior_mean(alpha: np.ndarray, counts: np.ndarray) -> np.ndarray:
   """theta = (alpha + c) / sum(alpha + c), equation 9, [n, K]."""
-  total = alpha + counts
-  return tf.math.divide_no_nan(total, tf.reduce_sum(total, axis=1, keepdims=True))
+  return shares(alpha + counts)
 
 
-def item_probabilities(theta: tf.Tensor, category: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+def item_probabilities(theta: np.ndarray, category: np.ndarray, valid: np.ndarray) -> np.ndarray:
   """p(j) = theta_g(j) / sum over the reservoir, equation 10.
 
   Args:
     theta: [n, K] posterior means.
-    category: [n, Q] int32 category g(j) of each reservoir item.
+    category: [n, Q] int category g(j) of each reservoir item.
     valid: [n, Q] float32, 0 where the slot holds no item; other values weigh the items.
 
   Returns:
     [n, Q] probabilities, a row of zeros where the reservoir is empty.
   """
-  weight = valid * tf.gather(theta, category, batch_dims=1)
-  return tf.math.divide_no_nan(weight, tf.reduce_sum(weight, axis=1, keepdims=True))
+  # Like np.take_along_axis, which takes several times as long.
+  cell = np.arange(len(theta))[:, None] * theta.shape[1] + category
+  return shares(valid * theta.ravel()[cell])
 
 
 def balancing_weights(items: np.ndarray, pairs: np.ndarray, num_items: int,
@@ -113,10 +116,10 @@ class Sane(NegativeSampler):
     users = np.unique(context.users)
     users = users[users < context.num_old_users]
     self.users = tf.constant(users, tf.int32)
-    self._current = SlotEdges(context.block.select(users))
+    self._current = context.block.select(users)
     self._by_evidence = options.shift == 'evidence'
     before = context.before if self._by_evidence else context.previous
-    self._previous = SlotEdges(before.select(users))
+    self._previous = before.select(users)
     if self._by_evidence:
       self._taken_before = np.bincount(before.indices, minlength=context.num_items)
     self.chooses = options.candidates > 1
@@ -212,34 +215,36 @@ class Sane(NegativeSampler):
       self._fit_concentration()
     width = self.size * (self.clusters.num_clusters if self.membership is not None else 8)
     for start, stop in self.table.chunks(width):
-      explained = self.explain(self.items[start:stop], self.valid(start, stop), start, stop)
-      self.cumulative[start:stop].assign(tf.cumsum(explained['probability'], axis=1))
+      probability = self.explain(start, stop)['probability']
+      self.cumulative[start:stop].assign(np.cumsum(probability, axis=1, dtype=np.float32))
 
   def shifted_users(self):
     if not self._by_evidence:
       return None
-    moved = [self.explain(self.items[start:stop], self.valid(start, stop), start, stop)['shift']
-             for start, stop in self.table.chunks(8 * self.size)]
+    moved = [self.explain(start, stop)['shift'] for start, stop in self.table.chunks(8 * self.size)]
     return self.table.users[np.concatenate(moved).any(axis=1)] if moved else self.table.users
 
-  def valid(self, start, stop) -> tf.Tensor:
+  def valid(self, start, stop) -> np.ndarray:
     """[n, Q] float32, 1 where a reservoir of slots start to stop - 1 holds an item."""
-    return tf.sequence_mask(self.table.count[start:stop], self.size, tf.float32)
+    count = self.table.count[start:stop].numpy()
+    return (np.arange(self.size) < count[:, None]).astype(np.float32)
 
-  def _histogram(self, edges: SlotEdges, start, stop) -> tf.Tensor:
+  def _histogram(self, edges: csr.Csr, start, stop) -> np.ndarray:
     """[n, K] interactions of each slot in each category."""
-    number = self.clusters.num_clusters
-    rows, items = edges.of(start, stop)
+    first, last = edges.indptr[start], edges.indptr[stop]
+    items = edges.indices[first:last]
+    rows = np.repeat(np.arange(stop - start), np.diff(edges.indptr[start:stop + 1]))
     if self.membership is not None:
-      return tf.math.unsorted_segment_sum(tf.gather(self.membership, items), rows, stop - start)
-    return _count(rows, tf.gather(self.category, items), tf.ones_like(rows, tf.float32),
-                  stop - start, number)
+      return tf.math.unsorted_segment_sum(
+          tf.gather(self.membership, items), rows, stop - start).numpy()
+    return _count(rows, self.category.numpy()[items], None, stop - start,
+                  self.clusters.num_clusters)
 
   def _all_counts(self, rows: slice) -> np.ndarray:
     """[num_users, K] interactions of every user in each category, in some rows of the history."""
     users, items = self.context.rows(rows)
-    return _count(tf.constant(users), tf.gather(self.category, items), tf.ones([len(users)]),
-                  self.context.num_users, self.clusters.num_clusters).numpy()
+    return _count(users, self.category.numpy()[items], None, self.context.num_users,
+                  self.clusters.num_clusters)
 
   def _fit_concentration(self):
     """How closely users keep to their long-run shares, from the rows just before the block."""
@@ -254,27 +259,27 @@ class Sane(NegativeSampler):
   def _tilted(self, current, previous, counts):
     """shift and alpha of the users with evidence of a shift; the others' alpha is lambda c."""
     options = self.config.sane
-    current, previous = current.numpy(), previous.numpy()
     total = np.bincount(self.category.numpy(), self._taken_before, current.shape[1])
     long_run = evidence.smoothed_shares(previous, total)
     shift, real = evidence.evidence_shift(current, long_run, float(self.concentration))
     real &= (current.sum(axis=1) > 0) & (previous.sum(axis=1) > 0)
-    shift = tf.constant(np.where(real[:, None], shift, 0.), tf.float32)
-    tilt = tf.exp(options.prior_sign * shift / options.temperature)
+    shift = np.where(real[:, None], shift, 0.).astype(np.float32)
+    tilt = np.exp(options.prior_sign * shift / options.temperature)
     return shift, options.strength * self.size * shares(counts * tilt)
 
-  def explain(self, items, valid, start, stop) -> Dict[str, tf.Tensor]:
-    """Every quantity of section 5.2 for slots start to stop - 1, given their reservoirs [n, Q]."""
+  def explain(self, start: int, stop: int) -> Dict[str, np.ndarray]:
+    """Every quantity of section 5.2 for slots start to stop - 1."""
     options = self.config.sane
     number = self.clusters.num_clusters
     current = self._histogram(self._current, start, stop)
     previous = self._histogram(self._previous, start, stop)
-    category = tf.gather(self.category, items)
+    items, valid = self.items[start:stop].numpy(), self.valid(start, stop)
+    category = self.category.numpy()[items]
     if self.membership is None:
-      counts = _count(tf.range(stop - start)[:, None], category, valid, stop - start, number)
+      counts = _count(np.arange(stop - start)[:, None], category, valid, stop - start, number)
     else:
       membership = tf.gather(self.membership, items)
-      counts = tf.einsum('nq,nqk->nk', valid, membership)
+      counts = tf.einsum('nq,nqk->nk', valid, membership).numpy()
     if self._by_evidence:
       shift, alpha = self._tilted(current, previous, counts)
     else:
@@ -282,15 +287,16 @@ class Sane(NegativeSampler):
       alpha = prior(shift, options.strength, self.size, options.temperature, options.prior_sign)
     theta = posterior_mean(alpha, counts)
     if options.uniform_theta:
-      theta = tf.ones_like(theta) / number
+      theta = np.full_like(theta, 1. / number)
     each = theta
     if self._by_evidence and not options.uniform_theta:
-      each = tf.math.divide_no_nan(theta, counts)
-    weight = valid * tf.gather(self.balancing, items) if options.balance else valid
+      each = theta / np.where(counts > 0., counts, np.inf)
+    weight = valid * self.balancing.numpy()[items] if options.balance else valid
     if self.membership is None:
       probability = item_probabilities(each, category, weight)
     else:
-      probability = shares(weight * tf.einsum('nqk,nk->nq', membership, each))
+      probability = shares(weight * tf.einsum(
+          'nqk,nk->nq', membership, each.astype(np.float32)).numpy())
     return {
         'current': current, 'previous': previous, 'shift': shift, 'alpha': alpha, 'counts': counts,
         'theta': theta, 'category': category, 'probability': probability}
@@ -323,8 +329,9 @@ class Sane(NegativeSampler):
     return self.clusters.losses(batch)
 
 
-def _count(rows, columns, weight, num_rows, num_columns):
-  """[num_rows, num_columns] sums of `weight` by row and column."""
+def _count(rows, columns, weight, num_rows, num_columns) -> np.ndarray:
+  """[num_rows, num_columns] float32 sums of `weight` (None: 1) by row and column."""
   cell = rows * num_columns + columns
-  return tf.reshape(tf.math.unsorted_segment_sum(weight, cell, num_rows * num_columns),
-                    [-1, num_columns])
+  found = np.bincount(cell.ravel(), None if weight is None else weight.ravel(),
+                      num_rows * num_columns)
+  return found.reshape(num_rows, num_columns).astype(np.float32)

@@ -60,7 +60,7 @@ def strongest_shifts(run: IncrementalRun, block: int, count: int,
   if not busy.any():
     return []
   size = np.concatenate([
-      np.abs(state.quantities(start, stop)['shift']).sum(axis=1)
+      np.abs(state.sampler.explain(start, stop)['shift']).sum(axis=1)
       for start, stop in state.sampler.table.chunks(8 * state.sampler.size)])
   order = np.argsort(-np.where(busy, size, -1.), kind='stable')[:min(count, int(busy.sum()))]
   return [state.explain(int(users[k])) for k in order]
@@ -90,18 +90,12 @@ class _Block:
     else:
       self.sampler.refresh(*self._vectors, 0)
 
-  def quantities(self, start: int, stop: int) -> Dict[str, np.ndarray]:
-    """`Sane.explain` of the slots start to stop - 1."""
-    sampler = self.sampler
-    return {name: value.numpy() for name, value in sampler.explain(
-        sampler.items[start:stop], sampler.valid(start, stop), start, stop).items()}
-
   def explain(self, user: int) -> Dict[str, Any]:
     """See `explain_user`."""
     run, sampler, block = self.run, self.sampler, self.block
     user_vectors, item_vectors = self._vectors
     slot = int(np.searchsorted(sampler.table.users, user))
-    found = {name: value[0] for name, value in self.quantities(slot, slot + 1).items()}
+    found = {name: value[0] for name, value in self.sampler.explain(slot, slot + 1).items()}
     count = int(sampler.table.count[slot])
     items = sampler.items[slot, :count].numpy()
     names = _category_names(run, sampler)

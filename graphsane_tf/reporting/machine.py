@@ -4,14 +4,15 @@ import os
 import platform
 from typing import Dict
 
+from graphsane_tf import parallel
+
 _PACKAGES = ('graphsane_tf', 'tensorflow', 'tf-keras', 'tensorflow-recommenders', 'numpy', 'scipy',
              'scikit-learn', 'pandas', 'matplotlib', 'optuna')
 
 
 def describe() -> Dict[str, str]:
   """Cores, memory, system and versions, by name."""
-  cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
-  found = {'cores': str(cores), 'processor': platform.machine(), 'system': platform.platform(),
+  found = {'cores': str(parallel.cores()), 'processor': platform.machine(), 'system': platform.platform(),
            'python': platform.python_version()}
   try:
     total = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')

@@ -67,7 +67,9 @@ def test_no_users():
   assert ids.shape == scores.shape == (0, 2)
 
 
-def test_is_repeatable_and_traced_once():
+@pytest.mark.parametrize('gpu', [False, True])
+def test_is_repeatable_and_traced_once(monkeypatch, gpu):
+  monkeypatch.setattr(ranking, '_has_gpu', lambda: gpu)
   rng = np.random.default_rng(2)
   users, items = rng.normal(size=(200, 16)), rng.normal(size=(300, 16))
   seen = _csr(rng.random((200, 300)) < 0.1)
@@ -76,6 +78,11 @@ def test_is_repeatable_and_traced_once():
   ranking.top_k(users[:50, :7], items[:, :7], np.arange(50), (seen[0][:51], seen[1]), 5)
   for one, two in zip(first, again):
     np.testing.assert_array_equal(one, two)
+  # With a GPU the scores are TensorFlow's, which runs anywhere.
+  monkeypatch.setattr(ranking, '_has_gpu', lambda: not gpu)
+  other = ranking.top_k(users, items, np.arange(200), seen, 20, 64, 128)
+  np.testing.assert_array_equal(first[0], other[0])
+  np.testing.assert_allclose(first[1], other[1], rtol=1e-5)
   assert ranking._masked_scores.experimental_get_tracing_count() == 1
 
 

@@ -70,3 +70,23 @@ def test_first_rows_and_their_gradient():
     expected[:number] = upstream
     np.testing.assert_array_equal(
         tape.gradient(rows, table, output_gradients=upstream), expected)
+
+
+def test_gaps_and_their_gradient():
+  rng = np.random.default_rng(3)
+  table = tf.constant(rng.normal(size=(6, 3)).astype(np.float32))
+  # A place twice, a node that is its own other, and one without another.
+  places, others, present = np.array([4, 0, 4, 2]), np.array([1, 0, 5, 3]), np.array([1., 1., 1., 0.])
+  upstream = rng.normal(size=(4, 3)).astype(np.float32)
+  with tf.GradientTape() as tape:
+    tape.watch(table)
+    gaps = products.row_gaps(table, *(tf.constant(part) for part in (places, others)),
+                             tf.constant(present, tf.float32))
+  rows = table.numpy()
+  np.testing.assert_allclose(
+      gaps, present[:, None] * (rows[places] - rows[others]), rtol=1e-6, atol=1e-6)
+  expected = np.zeros((6, 3))
+  np.add.at(expected, places, present[:, None] * upstream)
+  np.subtract.at(expected, others, present[:, None] * upstream)
+  np.testing.assert_allclose(
+      tape.gradient(gaps, table, output_gradients=upstream), expected, rtol=1e-5, atol=1e-6)

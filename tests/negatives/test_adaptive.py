@@ -224,7 +224,7 @@ def test_probabilities_follow_their_definition():
   sampler.refresh(*vectors, 0)
   sampler.concentration.assign(3.)
   number = len(sampler.users)
-  found = sampler.explain(sampler.items, sampler.valid(0, number), 0, number)
+  found = sampler.explain(0, number)
   category = log.item_category[:context.num_items]
   before = context.before.matrix().toarray()
   total = np.bincount(category[context.before.indices], minlength=4) + 1e-3
@@ -254,7 +254,7 @@ def test_on_the_planted_log_movers_have_the_evidence(block):
   sampler.refresh(tf.random.stateless_normal([context.num_users, 4], [0, 1]),
                   tf.random.stateless_normal([context.num_items, 4], [0, 2]), 0)
   number = len(sampler.users)
-  shift = sampler.explain(sampler.items, sampler.valid(0, number), 0, number)['shift'].numpy()
+  shift = sampler.explain(0, number)['shift']
   users = sampler.users.numpy()
   real = np.abs(shift).sum(axis=1) > 0
   moved, stayed = truth.move_time[users] == block, ~truth.mover[users]

@@ -214,14 +214,14 @@ class TestSoftMembership:
     np.testing.assert_allclose(share.sum(axis=1), 1., rtol=1e-5)
     assert share.max(axis=1).min() < .99
     number = sampler.table.num_slots
-    found = sampler.explain(sampler.items, sampler.valid(0, number), 0, number)
+    found = sampler.explain(0, number)
     block = problem.context.block
     for slot, user in enumerate(sampler.table.users):
       items = block.indices[block.indptr[user]:block.indptr[user + 1]]
       np.testing.assert_allclose(found['current'][slot], share[items].sum(axis=0), rtol=1e-4)
       held = sampler.items[slot, :sampler.table.count[slot]].numpy()
       np.testing.assert_allclose(found['counts'][slot], share[held].sum(axis=0), rtol=1e-4)
-      weight = share[held] @ found['theta'][slot].numpy()
+      weight = share[held] @ found['theta'][slot]
       np.testing.assert_allclose(found['probability'][slot, :len(held)], weight / weight.sum(),
                                  rtol=1e-4)
 

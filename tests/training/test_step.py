@@ -3,25 +3,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from graphsane_tf.backbones.mgccf import squared_distance
 from graphsane_tf.config import resolved
 from graphsane_tf.random import Seeds
 from graphsane_tf.training.block import BlockTrainer, new_model
 from graphsane_tf.training.store import BlockStore
 from tests import logs
-
-
-def test_squared_distance_and_its_gradient():
-  rng = np.random.default_rng(0)
-  rows, others = (tf.Variable(rng.normal(size=(5, 3)), dtype=tf.float32) for _ in range(2))
-  weight = np.array([1., 0., 1., 2., 1.], np.float32)
-  with tf.GradientTape() as tape:
-    value = 3. * squared_distance(rows, others, tf.constant(weight))
-  gap = rows.numpy() - others.numpy()
-  assert float(value) == pytest.approx(3. * (weight[:, None] * gap ** 2).sum(), rel=1e-5)
-  pulls = tape.gradient(value, [rows, others])
-  np.testing.assert_allclose(pulls[0], 6. * weight[:, None] * gap, rtol=1e-5)
-  np.testing.assert_allclose(pulls[1], -6. * weight[:, None] * gap, rtol=1e-5)
 
 
 @pytest.mark.parametrize('propagation', ['whole', 'sampled'])
