@@ -44,7 +44,7 @@ class MGCCF(Backbone):
              seeds: Seeds, training: bool) -> Encoding:
     rate = self.config.dropout if training else 0.
     hop1, hop2 = self.config.fanout
-    kinds = {'u': self.user_table, 'i': self.item_table}
+    embedding = {'u': views.Table(self.user_table), 'i': views.Table(self.item_table)}
 
     def combine(own, neighbourhood, weight):
       top, bottom = tf.split(weight, 2)
@@ -53,32 +53,27 @@ class MGCCF(Backbone):
         bottom *= scale
       return tf.tanh(own @ top + neighbourhood @ bottom)
 
-    def embedding(kind):
-      return lambda nodes: views.take(kinds[kind], nodes)
-
     def inner(kind, other, weight):
       """Layer 1 at nodes of `kind`, whose neighbours are of kind `other`."""
       def rows(nodes):
-        mean = view.mean(kind + other, nodes, embedding(other), hop2)
-        return combine(embedding(kind)(nodes), mean, weight)
+        mean = view.mean(kind + other, nodes, embedding[other], hop2)
+        return combine(embedding[kind](nodes), mean, weight)
       return view.share(rows)
 
     # Layer 1 at users belongs to the items' tower, and the other way round.
     layer1 = {'u': inner('u', 'i', self.item_inner), 'i': inner('i', 'u', self.user_inner)}
 
     def tower(kind, other, nodes, outer_weight, knn_weight):
-      own = embedding(kind)(nodes)
+      own = embedding[kind](nodes)
       mean = view.mean(kind + other, nodes, layer1[other], hop1)
       outer = combine(own, mean, outer_weight)
-      near = view.mean(kind + kind, nodes, embedding(kind), self.config.num_knn)
-      return tf.concat([tf.tanh(outer), tf.tanh(combine(own, near, knn_weight)), own], axis=1)
+      near = view.mean(kind + kind, nodes, embedding[kind], self.config.num_knn)
+      final = tf.concat([tf.tanh(outer), tf.tanh(combine(own, near, knn_weight)), own], axis=1)
+      # Where nobody asks for a layer, TensorFlow drops its computation from the graph.
+      return [own, layer1[kind](nodes), final]
 
-    # Where nobody asks for a layer, TensorFlow drops its computation from the graph.
-    return Encoding(
-        user=[embedding('u')(users), layer1['u'](users),
-              tower('u', 'i', users, self.user_outer, self.user_knn)],
-        item=[embedding('i')(items), layer1['i'](items),
-              tower('i', 'u', items, self.item_outer, self.item_knn)])
+    return Encoding(user=tower('u', 'i', users, self.user_outer, self.user_knn),
+                    item=tower('i', 'u', items, self.item_outer, self.item_knn))
 
   def partners(self, view: views.View, users: tf.Tensor, items: tf.Tensor, seeds: Seeds):
     if not self.config.proximity:

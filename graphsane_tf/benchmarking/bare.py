@@ -9,30 +9,48 @@ from graphsane_tf.training.block import BlockTrainer
 from graphsane_tf.training.scores import pair_scores
 
 
+class _DrawnView(views.SampledView):
+  """A sampled view whose draws are made in a first, eager pass and used again in later ones."""
+
+  def __init__(self, graph: views.Graph, seeds: Seeds):
+    super().__init__(graph, seeds)
+    self._known = []
+    self._used = None
+
+  def again(self, shift: tf.Tensor) -> '_DrawnView':
+    """Begins a pass with the same draws; adds `shift`, 0, to all numbers."""
+    self._used = iter([(needed if needed is None else needed + shift, place + shift, share)
+                       for needed, place, share in self._known])
+    return self
+
+  def mean(self, relation, nodes, rows, fanout):
+    if self._used is None:
+      self._known.append(self.draw(relation, nodes, rows, fanout))
+    needed, place, share = self._known[-1] if self._used is None else next(self._used)
+    return products.weighted_sums(rows(needed), place, share)
+
+
 def _encode(backbone, view: views.View, nodes):
   """MGCCF's layers without dropout and tanh: embedding and final representation of each kind."""
-  tables = {'u': backbone.user_table, 'i': backbone.item_table}
+  embedding = {'u': views.Table(backbone.user_table), 'i': views.Table(backbone.item_table)}
 
   def combine(own, neighbourhood, weight):
     top, bottom = tf.split(weight, 2)
     return own @ top + neighbourhood @ bottom
 
-  def embedding(kind):
-    return lambda at: views.take(tables[kind], at)
-
   def inner(kind, other, weight):
     def rows(at):
-      mean = view.mean(kind + other, at, embedding(other), backbone.config.fanout[1])
-      return combine(embedding(kind)(at), mean, weight)
+      mean = view.mean(kind + other, at, embedding[other], backbone.config.fanout[1])
+      return combine(embedding[kind](at), mean, weight)
     return view.share(rows)
 
   inner_rows = {'u': inner('u', 'i', backbone.item_inner),
                 'i': inner('i', 'u', backbone.user_inner)}
 
   def tower(kind, other, outer_weight, knn_weight):
-    own = embedding(kind)(nodes[kind])
+    own = embedding[kind](nodes[kind])
     mean = view.mean(kind + other, nodes[kind], inner_rows[other], backbone.config.fanout[0])
-    near = view.mean(kind + kind, nodes[kind], embedding(kind), backbone.config.num_knn)
+    near = view.mean(kind + kind, nodes[kind], embedding[kind], backbone.config.num_knn)
     final = tf.concat([combine(own, mean, outer_weight), combine(own, near, knn_weight), own], 1)
     return own, final
 
@@ -43,9 +61,9 @@ def _encode(backbone, view: views.View, nodes):
 def bare_steps(trainer: BlockTrainer, users: tf.Tensor, positives: tf.Tensor) -> Callable:
   """A function of a count that runs so many bare steps of MGCCF with SGCT and SANE.
 
-  Nodes, negatives and neighbours are those of one real batch, drawn beforehand. A step makes the
-  products, sparse products and gathers of the real one and their gradients; it draws nothing, and
-  has no dropout, activations, losses or optimiser.
+  Nodes, negatives and neighbours, also those of a sampled view, are those of one real batch, drawn
+  beforehand. A step makes the products, sparse products and gathers of the real one and their
+  gradients; it draws nothing, and has no dropout, activations, losses or optimiser.
 
   Args:
     trainer: its model, sampler and distiller give the sizes.
@@ -79,6 +97,9 @@ def bare_steps(trainer: BlockTrainer, users: tf.Tensor, positives: tf.Tensor) ->
     far, _ = trainer.distiller._complements[relation].draw(
         nodes, trainer.distiller.options.num_negatives, seeds.next())
     anchors[relation] = (tf.cast(places, tf.int32), near, far)
+  sampled = _DrawnView(graph, seeds)
+  if not whole:
+    _encode(backbone, sampled, {'u': all_users, 'i': all_items})
   centres = trainer.sampler.clusters.centres
   variables = step.variables
 
@@ -109,7 +130,7 @@ def bare_steps(trainer: BlockTrainer, users: tf.Tensor, positives: tf.Tensor) ->
     total = 0.
     for step_number in tf.range(number):
       shift = tf.minimum(step_number, 0)
-      total += run(view or graph.sampled(Seeds(tf.stack([step_number, 0]))), shift)
+      total += run(view or sampled.again(shift), shift)
     return total
 
   return steps

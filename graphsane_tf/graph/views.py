@@ -155,6 +155,16 @@ def draw_neighbours(relation: Relation, nodes: tf.Tensor, fanout: int, seed: tf.
   return found, drawn
 
 
+class Table:
+  """Rows that are there for all nodes. A view need not find out whose rows it needs of them."""
+
+  def __init__(self, rows):
+    self._rows = tf.convert_to_tensor(rows)
+
+  def __call__(self, nodes: Optional[tf.Tensor]) -> tf.Tensor:
+    return take(self._rows, nodes)
+
+
 class View(abc.ABC):
   """Means over neighbourhoods, differentiable in the rows."""
 
@@ -171,7 +181,8 @@ class View(abc.ABC):
     Args:
       relation: 'ui', 'iu', 'uu' or 'ii'.
       nodes: [n] nodes whose neighbours are averaged, or None for all nodes in order.
-      rows: gives the row [m, d] of each of the [m] nodes it is called with (None: of all).
+      rows: gives the row [m, d] of each of the [m] nodes it is called with (None: of all); a `Table`
+        where the rows need not be computed.
       fanout: how many neighbours a sampled view draws.
 
     Returns:
@@ -288,10 +299,22 @@ class SampledView(View):
     super().__init__(graph)
     self._seeds = seeds
 
+  def draw(self, relation: str, nodes: tf.Tensor, rows: Rows, fanout: int):
+    """Draws neighbours of [n] nodes; see `mean`.
+
+    Returns:
+      The nodes whose rows are needed, [m] or None for all, the [n, fanout] places of the neighbours among
+      them and their [n, fanout] weights in the mean, 0 in slots beyond the degree.
+    """
+    found, drawn = draw_neighbours(self.relations[relation], nodes, fanout, self._seeds.next())
+    share = drawn / tf.maximum(tf.reduce_sum(drawn, axis=1, keepdims=True), 1.)
+    if isinstance(rows, Table):
+      return None, found, share
+    distinct, place = tf.unique(tf.reshape(found, [-1]))
+    return distinct, tf.reshape(place, tf.shape(found)), share
+
   def mean(self, relation: str, nodes: Optional[tf.Tensor], rows: Rows, fanout: int) -> tf.Tensor:
     if nodes is None:
       raise ValueError('a sampled view needs the nodes it is to compute.')
-    found, drawn = draw_neighbours(self.relations[relation], nodes, fanout, self._seeds.next())
-    distinct, place = tf.unique(tf.reshape(found, [-1]))
-    share = drawn / tf.maximum(tf.reduce_sum(drawn, axis=1, keepdims=True), 1.)
-    return products.weighted_sums(rows(distinct), tf.reshape(place, tf.shape(found)), share)
+    needed, place, share = self.draw(relation, nodes, rows, fanout)
+    return products.weighted_sums(rows(needed), place, share)
