@@ -131,6 +131,19 @@ def test_sampled_view_equals_whole_view_when_it_draws_everything(graph):
       sampled, _dense_mean(graph.edges, rows.numpy())[nodes.numpy()], atol=1e-6)
 
 
+def test_a_table_gives_the_same_means_and_gradients_as_rows_asked_for(graph):
+  rows = tf.constant(np.random.default_rng(7).normal(size=(7, 3)).astype(np.float32))
+  nodes, found = tf.constant([4, 8, 0]), []
+  for kind in (views.Table, lambda table: lambda at: views.take(table, at)):
+    with tf.GradientTape() as tape:
+      tape.watch(rows)
+      mean = graph.sampled(Seeds(tf.constant([0, 1]))).mean('ui', nodes, kind(rows), 2)
+      loss = tf.reduce_sum(mean * mean)
+    found.append((mean, tape.gradient(loss, rows)))
+  for one, other in zip(*found):
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
+
+
 def test_an_empty_neighbour_graph_gives_zeros():
   graph = views.Graph(csr.from_pairs(np.arange(3), np.arange(3), 3, 3), num_knn=2)
   rows = tf.ones([3, 2])
