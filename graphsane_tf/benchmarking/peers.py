@@ -1,11 +1,11 @@
 """Sections of the benchmark against other libraries, which are no dependencies of this package."""
 import importlib
-import os
 import tempfile
 from typing import Iterator
 
 import numpy as np
 import scipy.sparse
+import threadpoolctl
 
 from graphsane_tf import parallel
 from graphsane_tf.benchmarking import training
@@ -43,14 +43,24 @@ def lightgcn_section(log: Interactions, repeats: int, batch: int = _BATCH) -> It
     # An epoch is one call: what a call sets up is paid once in it.
     context, count = trainer.context, 20
     ours = training.stepper(trainer.run_steps, len(context.users), batch, count)
-    for layout in ('csr', 'coo'):
-      other = _torch_steps(torch, context, batch, count, layout)
+    for layout, by_hand in (('csr', True), ('csr', False), ('coo', False)):
+      other = _torch_steps(torch, context, batch, count, layout, by_hand)
+      what = f'{layout.upper()} matrix' + (', gradient by hand' if by_hand else '')
       yield compare(ours, other, repeats, calls=(count, count), faster=True, rest=_REST,
-                    name=f'{name} {torch.__version__} ({layout.upper()} matrix)', **common)
+                    name=f'{name} {torch.__version__} ({what})', **common)
 
 
-def _torch_steps(torch, context, batch: int, count: int, layout: str):
-  """An action that runs `count` steps of the same model, loss and optimiser."""
+def _torch_steps(torch, context, batch: int, count: int, layout: str, by_hand: bool):
+  """An action that runs `count` steps of the same model, loss and optimiser.
+
+  Args:
+    torch: the module.
+    context: the block.
+    batch: pairs a step.
+    count: steps.
+    layout: 'csr' or 'coo', of the matrix.
+    by_hand: whether the gradient of a product is written by hand, rather than PyTorch's own.
+  """
   torch.set_num_threads(parallel.cores())
   torch.manual_seed(0)
   num_users, num_items = context.num_users, context.num_items
@@ -68,7 +78,7 @@ def _torch_steps(torch, context, batch: int, count: int, layout: str):
       torch.from_numpy(part.astype(np.int64)) for part in (context.users, context.items))
 
   class Product(torch.autograd.Function):
-    """The matrix is symmetric, so its gradient is the same product (CSR has no better one)."""
+    """The matrix is symmetric, so its gradient is the same product."""
 
     @staticmethod
     def forward(_, dense):
@@ -82,7 +92,7 @@ def _torch_steps(torch, context, batch: int, count: int, layout: str):
     chosen = torch.randint(len(users), (batch,))
     layers = [table]
     for _ in range(3):
-      layers.append(Product.apply(layers[-1]) if layout == 'csr'
+      layers.append(Product.apply(layers[-1]) if by_hand
                     else torch.sparse.mm(matrix, layers[-1]))
     final = torch.stack(layers).mean(dim=0)
     user = final[users[chosen]]
@@ -106,18 +116,19 @@ def implicit_section(log: Interactions, repeats: int, dimension: int = 64) -> It
   if implicit is None:
     yield Figure(name=name, note='implicit is not installed (pip install implicit)', **common)
     return
-  os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
   context = training.context_of(log, 0)
   rng = np.random.default_rng(0)
   user_factors, item_factors = (
       rng.normal(size=(number, dimension)).astype(np.float32)
       for number in (context.num_users, context.num_items))
-  model = importlib.import_module('implicit.cpu.als').AlternatingLeastSquares(
-      factors=dimension, num_threads=parallel.cores())
-  model.user_factors, model.item_factors = user_factors, item_factors
   users, seen = np.arange(context.num_users), context.history.matrix()
-  yield compare(
-      lambda: ranking.top_k(user_factors, item_factors, users,
-                            (context.history.indptr, context.history.indices), 20),
-      lambda: model.recommend(users, seen, N=20, filter_already_liked_items=True), repeats,
-      faster=True, rest=_REST, name=name, **common)
+  # It asks for that: its threads take a core each.
+  with threadpoolctl.threadpool_limits(1, user_api='blas'):
+    model = importlib.import_module('implicit.cpu.als').AlternatingLeastSquares(
+        factors=dimension, num_threads=parallel.cores())
+    model.user_factors, model.item_factors = user_factors, item_factors
+    yield compare(
+        lambda: ranking.top_k(user_factors, item_factors, users,
+                              (context.history.indptr, context.history.indices), 20),
+        lambda: model.recommend(users, seen, N=20, filter_already_liked_items=True), repeats,
+        faster=True, rest=_REST, name=name, **common)
