@@ -2,7 +2,7 @@
 import functools
 import os
 from concurrent import futures
-from typing import Any, Callable, Iterable, List
+from typing import Any, Callable, Iterable, List, Optional
 
 import threadpoolctl
 
@@ -13,9 +13,17 @@ def cores() -> int:
   return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
-def side_by_side(work: Callable[[Any], Any], tasks: Iterable[Any]) -> List[Any]:
-  """[work(task) for task in tasks], on all cores at once; NumPy's matrix products use one core each."""
-  with (_libraries().limit(limits=1, user_api='blas'), futures.ThreadPoolExecutor(cores()) as pool):
+def side_by_side(work: Callable[[Any], Any], tasks: Iterable[Any],
+                 threads: Optional[int] = None) -> List[Any]:
+  """[work(task) for task in tasks] in so many threads, in which NumPy's products use one core each.
+
+  Args:
+    work: what is done.
+    tasks: its arguments.
+    threads: how many; None is one a core.
+  """
+  with (_libraries().limit(limits=1, user_api='blas'),
+        futures.ThreadPoolExecutor(threads or cores()) as pool):
     return list(pool.map(work, tasks))
 
 

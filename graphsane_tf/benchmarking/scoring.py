@@ -24,7 +24,7 @@ def _product_and_top(users, items, k):
 
 
 def _in_chunks(users: tf.Tensor, items: tf.Tensor, action):
-  """An action on a chunk of users at a time, with the size and layout of the real ranking."""
+  """An action of TensorFlow on as many users at a time as the real ranking takes."""
   chunk = ranking.user_chunk_size(len(items))
 
   def run():

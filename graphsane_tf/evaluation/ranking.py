@@ -9,12 +9,15 @@ import tensorflow as tf
 
 from graphsane_tf import parallel
 
-# Scores held at once by all threads. Products with fewer than 256 users take up to half as long again.
+# Scores held at once by all threads, but each has those of 64 users at least. Products with fewer than
+# 256 users take up to half as long again.
 _CHUNK_FLOATS = 24 << 20
 # Most items scored at a time.
 _ITEM_TILE = 1 << 16
 # Users, items and tiles are padded to multiples of this, a power of two.
 _UNIT = 64
+# Chunks of users ranked at once on a GPU; the host's work on one fills the gaps of the others.
+_GPU_THREADS = 3
 # Comes after every key of `sort_keys`; its score is -inf.
 NO_KEY = np.int64(0x7f800000 << 32 | 0xffffffff)
 # Entries of longer lists that `shortened` looks at, in lengths of the shorter ones.
@@ -35,7 +38,7 @@ class Lists:
 
 def user_chunk_size(num_items: int) -> int:
   """Users ranked at a time, by default: 64 to 512."""
-  fitting = _CHUNK_FLOATS // parallel.cores() // max(min(num_items, _ITEM_TILE), 1)
+  fitting = _CHUNK_FLOATS // _threads() // max(min(num_items, _ITEM_TILE), 1)
   return int(np.clip(fitting // _UNIT * _UNIT, _UNIT, 512))
 
 
@@ -99,12 +102,16 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
     ids[start:start + user_chunk, :found.shape[1]] = found
     scores[start:start + user_chunk, :best.shape[1]] = best
 
-  parallel.side_by_side(rank_from, range(0, len(users), user_chunk))
+  parallel.side_by_side(rank_from, range(0, len(users), user_chunk), _threads())
   return ids, scores
 
 
 def _has_gpu() -> bool:
   return bool(tf.config.list_logical_devices('GPU'))
+
+
+def _threads() -> int:
+  return _GPU_THREADS if _has_gpu() else parallel.cores()
 
 
 def _host_scorer(tiles: List[np.ndarray]):
