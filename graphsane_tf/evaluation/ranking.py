@@ -117,8 +117,7 @@ def _threads() -> int:
 def _host_scorer(tiles: List[np.ndarray]):
   """Scores of a chunk of users and a tile of items, in NumPy: each thread has its own memory for them.
 
-  TensorFlow's product is as fast, but to change single entries of its result takes a quarter of the
-  product's time.
+  TensorFlow is slow to change single entries of a product.
 
   Args:
     tiles: [m, d + 1] each, extended.
