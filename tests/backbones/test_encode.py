@@ -160,3 +160,24 @@ def test_dropout_keeps_the_mean_and_drops_the_stated_share():
   assert abs(agree - (rate ** 2 + (1 - rate) ** 2)) < .03
   # Neither a value's place in its word nor its row tells anything.
   assert np.all(np.abs(np.mean(found > 0, axis=0) - (1 - rate)) < 5 * np.sqrt(.16 / 400))
+
+
+def test_mgccf_with_dropout_has_the_same_mean():
+  """With small values tanh is linear, so the mean over masks is the value without dropout."""
+  backbone, graph = _make('mgccf', dropout=.5)
+  for table in (backbone.user_table, backbone.item_table):
+    table.assign(table * 1e-3)
+
+  @tf.function
+  def final(seed):
+    encoding = backbone.encode(graph.whole(), None, None, Seeds(seed), training=True)
+    return encoding.user[-1], encoding.item[-1]
+
+  plain = backbone.representer(graph)()
+  draws = [[part.numpy() for part in final(tf.constant([6, number]))] for number in range(800)]
+  for side, parts in enumerate(zip(*draws)):
+    parts = np.stack(parts).astype(np.float64)
+    error = parts.std(axis=0) / np.sqrt(len(parts))
+    assert error.max() > 0.
+    gap = np.abs(parts.mean(axis=0) - plain[side].numpy())
+    assert np.all(gap <= 5 * error + 1e-8)
