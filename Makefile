@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help install run test test-slow notebook clean
+.PHONY: help install run test test-slow test-kernels reliability clean
 
 help:
-	@echo 'make run        install into .venv and run SGCT + SANE on the embedded data set'
-	@echo 'make test       install into .venv and run the tests'
-	@echo 'make test-slow  the tests with full products and long runs'
-	@echo 'make clean      delete .venv (runs and data stay)'
+	@echo 'make run           install into .venv and run SGCT + SANE on the embedded data set'
+	@echo 'make test          install into .venv and run the tests'
+	@echo 'make test-slow     the tests with full products and long runs'
+	@echo 'make test-kernels  ranking, serving and resume tests with the kernels of other processors'
+	@echo 'make reliability   every test of a fault; writes the table of docs/reliability.md'
+	@echo 'make clean         delete .venv (runs and data stay)'
 
 $(VENV)/.installed: setup.cfg setup.py constraints.txt
 	@echo 'installing into $(VENV) (TensorFlow is large: this takes a few minutes the first time)'
@@ -32,6 +34,17 @@ test: $(VENV)/.installed-test
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+# What must not rest on how one processor rounds.
+KERNEL_TESTS = tests/evaluation tests/serving tests/negatives/test_ranked.py tests/training/test_incremental.py
+KERNELS = OPENBLAS_CORETYPE=Haswell OPENBLAS_CORETYPE=Sandybridge TF_ENABLE_ONEDNN_OPTS=0
+
+test-kernels: $(VENV)/.installed-test
+	for kernel in $(KERNELS); do echo "$$kernel"; \
+	  env $$kernel $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(KERNEL_TESTS) || exit 1; done
+
+reliability: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 -m fault --faults=docs/reliability.md
 
 clean:
 	rm -rf $(VENV)

@@ -52,8 +52,7 @@ def evaluate_block(user_vectors: np.ndarray, item_vectors: np.ndarray,
     ndcg_ideal: 'k' or 'relevant', see `metrics`.
     user_chunk: users ranked at a time; None fits the items.
     item_tile: items scored at a time.
-    lists: lists of the same vectors that leave out nothing but seen items; they save ranking anew, and
-      change no result.
+    lists: lists of the same vectors that leave out nothing but seen items; they save ranking anew.
 
   Returns:
     The metrics of known and of new users, with the coverage.

@@ -14,7 +14,7 @@ from graphsane_tf import parallel
 _CHUNK_FLOATS = 24 << 20
 # Most items scored at a time.
 _ITEM_TILE = 1 << 16
-# Users, items and tiles are padded to multiples of this, a power of two.
+# Tiles are padded to multiples of this, a power of two, so that `select` can group their columns.
 _UNIT = 64
 # Chunks of users ranked at once on a GPU; the host's work on one fills the gaps of the others.
 _GPU_THREADS = 3
@@ -47,9 +47,9 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
           item_tile: int = _ITEM_TILE) -> tuple[np.ndarray, np.ndarray]:
   """Ranks all items for each user and keeps the best k that the user has not seen.
 
-  Equal scores are ordered by item number, whatever the sizes of chunk and tile. A matrix product
-  rounds the rows and columns at its rim differently, which would part equal items; so all products
-  have one shape, padded to multiples of 64.
+  Equal scores are ordered by item number. Scores are what the machine's matrix product gives: two that
+  differ by its rounding alone may come in either order on another processor, with another number of
+  threads or with other sizes of chunk and tile. The same call on the same machine gives the same lists.
 
   Args:
     user_vectors: [num_users, d] float32.
@@ -57,9 +57,9 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
     users: [n] int, the users to rank for.
     seen: CSR pair (indptr [num_users + 1], indices) of the items that each user has seen.
     k: length of the lists.
-    user_chunk: users ranked at a time, rounded up to a multiple of 64; None fits the items.
-    item_tile: most items scored at a time, rounded likewise; a chunk needs user_chunk * item_tile
-      floats.
+    user_chunk: users ranked at a time; None fits the items.
+    item_tile: most items scored at a time, rounded up to a multiple of 64; a chunk needs
+      user_chunk * item_tile floats.
 
   Returns:
     ids [n, k] int32 and scores [n, k] float32. Slots beyond the unseen items have id -1 and score
@@ -72,7 +72,6 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
       np.asarray(part).astype(np.float32, copy=False) for part in (user_vectors, item_vectors))
   num_items = len(item_vectors)
   user_chunk = user_chunk or user_chunk_size(num_items)
-  user_chunk = _round_up(min(user_chunk, max(len(users), 1)))
   num_tiles = max(-(-num_items // _round_up(item_tile)), 1)
   # An odd multiple: columns of an even one fall on the same cache lines, and products take longer.
   item_tile = _round_up(-(-num_items // num_tiles)) | _UNIT
@@ -84,12 +83,11 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
   def rank_from(start):
     chunk = users[start:start + user_chunk]
     row, item = _seen_pairs(indptr, indices, chunk)
-    vectors = _extended(user_vectors[chunk], user_chunk, 1., 1.)
+    vectors = _extended(user_vectors[chunk], len(chunk), 1., 1.)
     for number in range(num_tiles):
       inside = item // item_tile == number
       masked = row[inside] * item_tile + item[inside] % item_tile
-      values, columns = select(
-          scorer(vectors, number, masked)[:len(chunk)], min(k, item_tile))
+      values, columns = select(scorer(vectors, number, masked), min(k, item_tile))
       columns = columns + np.int32(number * item_tile)
       columns[values == -np.inf] = -1
       if not number:

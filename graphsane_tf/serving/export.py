@@ -14,12 +14,7 @@ _MAX_SLICE_SCORES = 1 << 24  # Floats of one slice's score matrix: 64 MB.
 
 
 class _Server(tf.Module):
-  """Tables and the serving function. It holds no Keras object, only the layer's variables.
-
-  A matrix product rounds the rows and columns at its rim differently, which would part equal items
-  and make an answer depend on the batch around it. So the items are padded with zero vectors to a
-  multiple of 64 and the users of a slice to a multiple of 8.
-  """
+  """Tables and the serving function. It holds no Keras object, only the layer's variables."""
 
   def __init__(self, user_vectors, item_vectors, user_ids, item_ids, seen, popularity):
     """See `export_block` for the arguments."""
@@ -27,17 +22,14 @@ class _Server(tf.Module):
     indptr, indices = seen
     layer = tfrs.layers.factorized_top_k.BruteForce()
     self._num_items = len(item_vectors)
-    self._padded_items = -(-self._num_items // 64) * 64
-    padding = self._padded_items - self._num_items
-    layer.index(tf.pad(item_vectors, [[0, padding], [0, 0]]), tf.range(self._padded_items))
+    layer.index(item_vectors, tf.range(self._num_items))
     self._layer_variables = layer.variables
     self._retrieve = lambda queries, k: layer(queries, k=k)
-    self._slice_users = max(1, min(_MAX_SLICE_USERS, _MAX_SLICE_SCORES // self._padded_items))
+    self._slice_users = max(1, min(_MAX_SLICE_USERS, _MAX_SLICE_SCORES // self._num_items))
     self._user_number = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
     self._user_number.insert(_strings(user_ids), tf.range(len(user_ids), dtype=tf.int64))
     self._user_vectors = tf.Variable(user_vectors, trainable=False)
-    self._item_ids = tf.Variable(
-        tf.pad(_strings(item_ids), [[0, padding]]), trainable=False)
+    self._item_ids = tf.Variable(_strings(item_ids), trainable=False)
     self._indptr = tf.Variable(indptr, trainable=False)
     self._seen = tf.Variable(indices, trainable=False)
     order = np.argsort(-popularity, kind='stable')
@@ -65,8 +57,7 @@ class _Server(tf.Module):
 
   def _recommend(self, user_id, k):
     """The answer for one slice: item ids [n, k] and scores [n, k]."""
-    batch = tf.shape(user_id)[0]
-    number = self._user_number.lookup(tf.pad(user_id, [[0, -batch % 8]]))
+    number = self._user_number.lookup(user_id)
     known = number >= 0
     length = tf.minimum(k, self._num_items)
     scores, items = self._rank(tf.maximum(number, 0), known, length)
@@ -76,14 +67,13 @@ class _Server(tf.Module):
     scores = tf.where(known[:, None], scores, popular_scores)
     ids = tf.where(scores > -np.inf, tf.gather(self._item_ids, items), '')
     padding = [[0, 0], [0, k - length]]
-    return tf.pad(ids[:batch], padding, constant_values=''), tf.pad(
-        scores[:batch], padding, constant_values=-np.inf)
+    return (tf.pad(ids, padding, constant_values=''),
+            tf.pad(scores, padding, constant_values=-np.inf))
 
   def _rank(self, number, known, length):
-    """Unseen items by the layer's score; ties go to the lower item number.
+    """Unseen items by the layer's score; of equal ones the lower item number comes first.
 
-    The layer is asked for as many more items as the slice's busiest user has seen, and for the
-    padding, so that enough remain.
+    The layer is asked for as many more items as the slice's busiest user has seen, so that enough remain.
 
     Args:
       number: [n] int64 user numbers.
@@ -96,20 +86,18 @@ class _Server(tf.Module):
     start, stop = tf.gather(self._indptr, number), tf.gather(self._indptr, number + 1)
     count = tf.where(known, stop - start, 0)
     busiest = tf.cast(tf.reduce_max(tf.concat([count, [0]], axis=0)), tf.int32)
-    padding = self._padded_items - self._num_items
-    depth = tf.minimum(length + busiest + padding, self._padded_items)
+    depth = tf.minimum(length + busiest, self._num_items)
     scores, items = self._retrieve(tf.gather(self._user_vectors, number), depth)
 
-    # The seen pairs as sorted keys row * padded_items + item; the last one matches nothing.
+    # The seen pairs as sorted keys row * num_items + item; the last one matches nothing.
     row = tf.range(tf.shape(number, out_type=tf.int64)[0])
     shift = tf.repeat(start - tf.cumsum(count, exclusive=True), count)
     place = shift + tf.range(tf.size(shift, out_type=tf.int64))
-    keys = tf.repeat(row, count) * self._padded_items + tf.gather(self._seen, place)
+    keys = tf.repeat(row, count) * self._num_items + tf.gather(self._seen, place)
     keys = tf.concat([keys, [tf.int64.max]], axis=0)
-    asked = tf.reshape(row[:, None] * self._padded_items + tf.cast(items, tf.int64), [-1])
+    asked = tf.reshape(row[:, None] * self._num_items + tf.cast(items, tf.int64), [-1])
     seen = tf.gather(keys, tf.searchsorted(keys, asked)) == asked
-    left_out = tf.reshape(seen, tf.shape(scores)) | (items >= self._num_items)
-    scores = tf.where(left_out, -np.inf, scores)
+    scores = tf.where(tf.reshape(seen, tf.shape(scores)), -np.inf, scores)
     scores, order = tf.math.top_k(scores, length)
     return scores, tf.gather(items, order, batch_dims=1)
 
