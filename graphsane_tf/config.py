@@ -155,8 +155,6 @@ def default_config() -> config_dict.ConfigDict:
   # Iterations stop when less than this share of the mass moves, or after so many.
   c.pinsage.tolerance = 0.02
   c.pinsage.max_iterations = 20
-  # Largest entries of each vector that the next block starts from.
-  c.pinsage.keep = 100
 
   c.nscaching = config_dict.ConfigDict()
   # Items in a user's cache (N1 of the publication), and fresh candidates at a renewal (N2).

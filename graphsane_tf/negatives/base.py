@@ -1,7 +1,7 @@
 """What a negative sampler is."""
 import abc
 import dataclasses
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -34,12 +34,24 @@ class Choice:
   weight: tf.Tensor
 
 
+@dataclasses.dataclass(frozen=True)
+class Report:
+  """What a sampler has found out about a block.
+
+  Attributes:
+    facts: for results.json.
+    users: name to [n] int users that it is true of; a column of the per-user files.
+  """
+  facts: Dict[str, Any] = dataclasses.field(default_factory=dict)
+  users: Dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+
 class NegativeSampler(tf.Module, abc.ABC):
   """Fills the last `num_sampler_negatives` slots of each pair; the others are uniform.
 
   To add one: subclass, implement `draw` (and `refresh` if it ranks, `choose` if it looks at current
-  scores, `loss` if its loss is not BPR), and add a line to the registry in
-  `graphsane_tf/negatives/__init__.py`; docs/extending.md has a whole example. `draw`, `choose` and
+  scores, `loss` if its loss is not BPR), and register it (`graphsane_tf.registry`);
+  docs/extending.md has a whole example. `draw`, `choose` and
   `loss` run inside the train step's `tf.function`, `refresh` between epochs; none may loop over
   users in Python. State that a resumed run needs lives in tf.Variables, which are saved with the
   model's; trainable ones are trained with it.
@@ -53,8 +65,6 @@ class NegativeSampler(tf.Module, abc.ABC):
   refresh_epochs = 0
   # Whether `draw` gives candidates and `choose` the negatives among them.
   chooses = False
-  # Whether `study` is to be called.
-  studies = False
 
   def __init__(self, config, context, seed):
     """Prepares for a block.
@@ -71,28 +81,17 @@ class NegativeSampler(tf.Module, abc.ABC):
     # Slots of a pair that the sampler fills (N2); `draw` may return more items than that.
     self.num_slots = config.train.num_sampler_negatives
 
-  def inherit(self, state: Dict[str, np.ndarray]) -> None:
-    """Takes over what it can from the sampler of the block before.
+  def study(self, before: Callable[[], Tuple[tf.Tensor, tf.Tensor]]) -> None:
+    """Looks at the model of the block before, as it was when that block ended, if there is one.
 
     Args:
-      state: that sampler's variables by attribute name; {} after the base block.
+      before: gives its final representations, [num_old_users, D] and [num_old_items, D]; computed only if
+        it is called.
     """
 
-  def study(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor) -> None:
-    """Looks at the model of the block before, as it was when that block ended, if `studies`.
-
-    Args:
-      user_vectors: [num_old_users, D] its final representations.
-      item_vectors: [num_old_items, D] likewise.
-    """
-
-  def report(self) -> Dict[str, Any]:
-    """What the sampler has found out about the block, for results.json."""
-    return {}
-
-  def shifted_users(self) -> Optional[np.ndarray]:
-    """Users whose interests have really moved, as far as the sampler can tell; None if it cannot."""
-    return None
+  def report(self) -> Report:
+    """What the sampler has found out about the block, at its end."""
+    return Report()
 
   @classmethod
   def check(cls, config, interactions) -> None:

@@ -1,6 +1,6 @@
 """PinSage's hard negatives: items in a band of the user's personalised PageRank."""
 import sys
-from typing import Optional, Tuple
+from typing import Tuple
 
 import numpy as np
 import scipy.sparse
@@ -37,13 +37,8 @@ class PageRank:
     self._max_iterations = max_iterations
     self.mass = damping / (1. + damping)
 
-  def of(self, users: np.ndarray,
-         start: Optional[np.ndarray] = None) -> Tuple[np.ndarray, int]:
-    """Iterates the vectors of some users.
-
-    Args:
-      users: [n].
-      start: [n, num_items] float32 vectors to start from, rows of zeros where there is none.
+  def of(self, users: np.ndarray) -> Tuple[np.ndarray, int]:
+    """Iterates the vectors of some users [n].
 
     Returns:
       [n, num_items] float32, and the number of iterations.
@@ -51,10 +46,6 @@ class PageRank:
     damping = np.float32(self._damping)
     source = np.ascontiguousarray(self._restart[users].toarray().T)
     current = source * np.float32(self.mass)
-    if start is not None:
-      known = start.any(axis=1)
-      scale = self.mass / start[known].sum(axis=1, keepdims=True)
-      current[:, known] = (start[known] * scale).T
     source *= damping * (1. - damping)
     for iteration in range(1, self._max_iterations + 1):
       after = self._to_items @ (self._to_users @ current)
@@ -77,9 +68,8 @@ class PinSageNegatives(NegativeSampler):
   Adaptation: the query is the user, the graph all interactions up to the block, and the band that
   of SANE's reservoir, so that a comparison of the two compares rankings. Current positives are left
   out. The graph does not change within a block, so vectors are computed once, by power iteration in
-  chunks of users; they start from the vectors of the block before, of which the `keep` largest
-  entries of each user are saved with the model. Items that no walk reaches have no rank; users
-  without enough others get uniform negatives.
+  chunks of users. Items that no walk reaches have no rank; users without enough others get uniform
+  negatives.
   """
 
   loss_name = 'pinsage'
@@ -93,43 +83,18 @@ class PinSageNegatives(NegativeSampler):
     self._last = min(self._first + options.size, context.num_items)
     self.table = ranked.ItemTable(users, self._last - self._first, context.positives)
     self._excluded = context.positives.select(users)
-    keep = min(options.keep, context.num_items)
-    rows = max(len(users), 1)
-    self.users = tf.Variable(np.resize(users, rows).astype(np.int32), trainable=False)
-    self.kept_items = tf.Variable(tf.zeros([rows, keep], tf.int32), trainable=False)
-    self.kept_values = tf.Variable(tf.zeros([rows, keep]), trainable=False)
-    self._before: Optional[Tuple[np.ndarray, ...]] = None
     # Most iterations that a chunk took at the last refresh.
     self.iterations = 0
-
-  def inherit(self, state):
-    names = ('users', 'kept_items', 'kept_values')
-    if all(name in state for name in names):
-      self._before = tuple(state[name] for name in names)
-
-  def _start(self, users: np.ndarray) -> Optional[np.ndarray]:
-    """[n, num_items] vectors of the block before, zeros for users who had none."""
-    if self._before is None:
-      return None
-    before, items, values = self._before
-    place = np.minimum(np.searchsorted(before, users), len(before) - 1)
-    known = before[place] == users
-    start = np.zeros((len(users), self.context.num_items), np.float32)
-    np.put_along_axis(start, items[place], values[place] * known[:, None], axis=1)
-    return start
 
   def refresh(self, user_vectors, item_vectors, epoch):
     options, users = self._options, self.table.users
     pagerank = PageRank(self.context.history, options.damping, options.tolerance,
                         options.max_iterations)
     band = np.full((len(users), self.table.width), -1, np.int32)
-    kept_items, kept_values = self.kept_items.numpy(), self.kept_values.numpy()
-    nothing = (np.zeros(0, np.int64),) * 2
 
     def rank(start):
       rows = slice(start, min(start + _CHUNK, len(users)))
-      vectors, iterations = pagerank.of(users[rows], self._start(users[rows]))
-      kept_items[rows], kept_values[rows] = ranked.top_keys(vectors, nothing, kept_items.shape[1])
+      vectors, iterations = pagerank.of(users[rows])
       table = self._excluded.select(np.arange(rows.start, rows.stop))
       columns, values = ranked.top_keys(vectors, (table.rows(), table.indices), self._last)
       band[rows] = np.where(values > 0., columns, -1)[:, self._first:]
@@ -139,8 +104,6 @@ class PinSageNegatives(NegativeSampler):
     self.iterations = max(
         parallel.side_by_side(rank, range(0, len(users), _CHUNK)), default=0)
     self.table.assign(band)
-    self.kept_items.assign(kept_items)
-    self.kept_values.assign(kept_values)
 
   def draw(self, users, positives, seeds):
     return Draw(*self.table.draw(users, self.num_slots, seeds, ranked.uniform_place))

@@ -67,7 +67,6 @@ def drawn_shares(run: IncrementalRun, block: int) -> Dict[str, List[float]]:
   seed = (run.config.seed, block)
   sampler = negatives.REGISTRY[run.config.sampler](run.config, context, seed)
   store = BlockStore(run.workdir, block)
-  sampler.inherit(store.before().sampler_state())
   if sampler.num_slots:
     store.restore(tf.train.Checkpoint(sampler=sampler), store.load()['best'])
   user_vectors, item_vectors = model.backbone.representer(model.graph)()

@@ -90,10 +90,8 @@ class BlockTrainer:
       teacher = distillation.Teacher(previous.backbone, previous.graph)
     self.sampler = negatives.REGISTRY[config.sampler if context.index else 'uniform'](
         config, context, seed)
-    if not base:
-      self.sampler.inherit(store.before().sampler_state())
-    if previous is not None and self.sampler.studies:
-      self.sampler.study(*previous.backbone.representer(previous.graph)())
+    if previous is not None:
+      self.sampler.study(lambda: previous.backbone.representer(previous.graph)())
     self.distiller = distillation.REGISTRY['none' if base else config.kd](
         config, context, teacher, seed)
     self.model.optimizer._create_all_weights(  # pylint: disable=protected-access

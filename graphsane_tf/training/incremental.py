@@ -203,9 +203,9 @@ class IncrementalRun:
         (context.history.indptr, context.history.indices), context.popularity)
     folder = files.make_directory(self.workdir / 'per_user')
     temporary = folder / f'.block_{index}.npz'
-    shifted = trainer.sampler.shifted_users()
-    more = {} if shifted is None else {'shifted': np.isin(found.per_user['user'], shifted)}
-    np.savez(temporary, **found.per_user, **more)
+    told = trainer.sampler.report()
+    columns = {name: np.isin(found.per_user['user'], users) for name, users in told.users.items()}
+    np.savez(temporary, **found.per_user, **columns)
     temporary.replace(folder / f'block_{index}.npz')
     state['result'] = {
         'block': index, 'train_pairs': len(context.users), 'num_users': block.num_users,
@@ -214,7 +214,7 @@ class IncrementalRun:
         'reservoir_seconds': round(state['reservoir_seconds'], 3),
         'validation': state['validation'], 'test': found.metrics,
         'test_new_users': found.new_users, 'coverage': found.coverage, 'propagation': trainer.propagation,
-        'sampler': trainer.sampler.report(),
+        'sampler': told.facts,
         'on_blocks': self._on_blocks(block, found.metrics, user_vectors, item_vectors)}
     store.save_state(state)
     self._write_records(self._records(self.stream.num_blocks))

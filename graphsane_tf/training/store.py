@@ -4,7 +4,6 @@ import pathlib
 import shutil
 from typing import Any, Dict, Optional
 
-import numpy as np
 import tensorflow as tf
 
 from graphsane_tf import files
@@ -20,13 +19,7 @@ class BlockStore:
   """
 
   def __init__(self, workdir, block: int):
-    self._workdir = workdir
-    self._block = block
     self.folder = pathlib.Path(workdir) / 'checkpoints' / f'block_{block}'
-
-  def before(self) -> 'BlockStore':
-    """The store of the block before."""
-    return BlockStore(self._workdir, self._block - 1)
 
   @property
   def _state_file(self) -> pathlib.Path:
@@ -56,16 +49,6 @@ class BlockStore:
       descriptor = os.open(path, os.O_RDONLY)
       os.fsync(descriptor)
       os.close(descriptor)
-
-  def sampler_state(self) -> Dict[str, np.ndarray]:
-    """Variables of the sampler in the block's best checkpoint, by attribute name; {} if none."""
-    state = self.load()
-    if not state or 'best' not in state:
-      return {}
-    reader = tf.train.load_checkpoint(str(self.folder / state['best']))
-    parts = ((name.split('/'), name) for name in reader.get_variable_to_shape_map())
-    return {path[1]: reader.get_tensor(name) for path, name in parts
-            if path[0] == 'sampler' and len(path) == 4}
 
   def restore(self, checkpoint: tf.train.Checkpoint, name: str) -> None:
     """Reads a checkpoint; every variable of `checkpoint` must be in it.

@@ -8,8 +8,8 @@ from graphsane_tf.config import resolved
 from graphsane_tf.data import drift
 from graphsane_tf.errors import UserError
 from graphsane_tf.graph import csr, views
-from graphsane_tf.negatives import evidence
-from graphsane_tf.negatives.sane import Sane, balancing_weights
+from graphsane_tf.negatives.sane import Sane, evidence
+from graphsane_tf.negatives.sane.posterior import balancing_weights
 from graphsane_tf.training import incremental
 from tests import logs
 from tests.negatives import checks
@@ -20,7 +20,8 @@ class _Studied(Sane):
   """A sampler that has looked at a model before, as the trainer lets it."""
 
   def refresh(self, user_vectors, item_vectors, epoch):
-    self.study(user_vectors[:self.context.num_old_users], item_vectors[:self.context.num_old_items])
+    self.study(lambda: (user_vectors[:self.context.num_old_users],
+                        item_vectors[:self.context.num_old_items]))
     super().refresh(user_vectors, item_vectors, epoch)
 
 
@@ -222,7 +223,7 @@ def test_probabilities_follow_their_definition():
   sampler = Sane(config, context, (0, 2))
   vectors = [tf.random.stateless_normal([n, 6], [0, n]) for n in (context.num_users, context.num_items)]
   sampler.refresh(*vectors, 0)
-  sampler.concentration.assign(3.)
+  sampler.shift.concentration.assign(3.)
   number = len(sampler.users)
   found = sampler.explain(0, number)
   category = log.item_category[:context.num_items]
@@ -277,13 +278,13 @@ def test_the_band_begins_where_the_risk_has_fallen():
   items = rng.normal(size=(context.num_old_items, context.num_old_users)).astype('f')
   inside = (context.users < context.num_old_users) & (context.items < context.num_old_items)
   items[context.items[inside], context.users[inside]] += 1.5
-  sampler.study(tf.constant(users), tf.constant(items))
-  curve = sampler.risk
+  sampler.study(lambda: (tf.constant(users), tf.constant(items)))
+  curve = sampler.band.risk
   assert sampler.first_rank == curve.first_rank(.5) > 1
   place = np.searchsorted(curve.first, sampler.first_rank)
   top = np.repeat(curve.rate, np.diff(np.append(curve.first, context.num_old_items + 1)))[:20].mean()
   assert curve.rate[place] <= .5 * top < curve.rate[place - 1]
-  assert sampler.report()['risk']['rate'] == curve.rate.tolist()
+  assert sampler.report().facts['risk']['rate'] == curve.rate.tolist()
 
 
 def test_where_the_risk_does_not_fall_the_band_is_fixed():
@@ -295,9 +296,9 @@ def test_where_the_risk_does_not_fall_the_band_is_fixed():
   fixed = sampler.first_rank
   # A model that knows nothing of the block.
   rng = np.random.default_rng(0)
-  sampler.study(*(tf.constant(rng.normal(size=(number, 8)).astype('f'))
-                  for number in (context.num_old_users, context.num_old_items)))
-  assert sampler.risk.first_rank(config.sane.max_risk) > .1 * context.num_items
+  sampler.study(lambda: [tf.constant(rng.normal(size=(count, 8)).astype('f'))
+                         for count in (context.num_old_users, context.num_old_items)])
+  assert sampler.band.risk.first_rank(config.sane.max_risk) > .1 * context.num_items
   assert sampler.first_rank == fixed
 
 
@@ -317,14 +318,14 @@ def test_the_band_is_learned_from_the_old_model_on_its_own_graph(tmp_path):
   model, context = run.load_model(0), run.context(1)
   context.representation_dim = model.backbone.representation_dim
   own = Sane(run.config, context, (config.seed, 1))
-  own.study(*model.backbone.representer(model.graph)())
-  assert found['risk'] == own.report()['risk'] and found['first_rank'] == own.first_rank
+  own.study(model.backbone.representer(model.graph))
+  assert found['risk'] == own.report().facts['risk'] and found['first_rank'] == own.first_rank
   # The new graph holds the pairs as edges: with it they would rank higher.
   other = Sane(run.config, context, (config.seed, 1))
   graph = views.Graph(context.history.cut(context.num_old_users, context.num_old_items),
                       run.config.model.num_knn)
-  other.study(*model.backbone.representer(graph)())
-  assert found['risk'] != other.report()['risk']
+  other.study(model.backbone.representer(graph))
+  assert found['risk'] != other.report().facts['risk']
 
 
 @pytest.mark.parametrize('variant, changes, learned', [
@@ -334,3 +335,25 @@ def test_only_what_is_learned_is_in_checkpoints(variant, changes, learned):
   problem = small(sane_variant=variant, **changes)
   names = {variable.name.split(':')[0] for variable in problem.refreshed(Sane).variables}
   assert names & {'first_rank', 'balancing', 'concentration'} == learned
+
+
+def test_checkpoints_of_version_0_1_still_open(tmp_path):
+  """There the sampler itself held what its band, shift and interests own now."""
+  problem = small(sane_variant='adaptive', sane__soft_membership=True)
+  sampler = problem.refreshed(_Studied)
+  old = tf.Module()
+  for name, variable in (
+      ('_first', sampler.band.first), ('concentration', sampler.shift.concentration),
+      ('balancing', sampler.balancing), ('cumulative', sampler.cumulative),
+      ('category', sampler.interests.category), ('membership', sampler.interests.membership)):
+    setattr(old, name, tf.Variable(variable))
+  old.table, old.clusters = tf.Module(), tf.Module()
+  old.table.items, old.table.count = tf.Variable(sampler.table.items), tf.Variable(sampler.table.count)
+  old.clusters.centres = tf.Variable(sampler.clusters.centres)
+  old.clusters._ready = tf.Variable(True)
+  path = tf.train.Checkpoint(sampler=old).write(str(tmp_path / 'old'))
+  fresh = problem.sampler(_Studied)
+  tf.train.Checkpoint(sampler=fresh).read(path).assert_existing_objects_matched()
+  assert fresh.first_rank == sampler.first_rank
+  for one, other in zip(fresh.variables, sampler.variables):
+    np.testing.assert_array_equal(one, other)

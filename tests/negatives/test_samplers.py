@@ -180,22 +180,6 @@ class TestPinSage:
     assert full.sum() > 10
     np.testing.assert_array_equal(sampler.table.items.numpy()[full], order[full])
 
-  def test_warm_start(self):
-    """The vectors of the block before save iterations and lead to the same ranking."""
-    options = {'pinsage__tolerance': .01, 'pinsage__max_iterations': 100, 'pinsage__keep': 60}
-    problem = small(**options)
-    cold = problem.refreshed(pinsage.PinSageNegatives)
-    state = {name: getattr(cold, name).numpy() for name in ('users', 'kept_items', 'kept_values')}
-    warm = problem.sampler(pinsage.PinSageNegatives)
-    warm.inherit(state)
-    warm.refresh(problem.user_vectors, problem.item_vectors, 0)
-    assert warm.iterations < cold.iterations / 2
-    assert (warm.table.items.numpy() == cold.table.items.numpy()).mean() > .9
-    other = problem.sampler(pinsage.PinSageNegatives)
-    other.inherit({})
-    other.refresh(problem.user_vectors, problem.item_vectors, 0)
-    np.testing.assert_array_equal(other.table.items.numpy(), cold.table.items.numpy())
-
 
 class TestSoftMembership:
 
@@ -210,7 +194,7 @@ class TestSoftMembership:
     """Histogram, counts and item weights with soft memberships, by loops."""
     problem = small(sane__soft_membership=True, clustering__num_clusters=3)
     sampler = problem.refreshed(sane.Sane)
-    share = sampler.membership.numpy()
+    share = sampler.interests.membership.numpy()
     np.testing.assert_allclose(share.sum(axis=1), 1., rtol=1e-5)
     assert share.max(axis=1).min() < .99
     number = sampler.table.num_slots

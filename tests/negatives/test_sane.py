@@ -6,7 +6,8 @@ import scipy.stats
 import tensorflow as tf
 
 from graphsane_tf.config import resolved
-from graphsane_tf.negatives import sane
+from graphsane_tf.negatives import ranked, sane
+from graphsane_tf.negatives.sane import posterior
 from graphsane_tf.random import Seeds
 from tests import logs
 
@@ -86,7 +87,7 @@ def test_draws_follow_the_probabilities(setting, seed):
 
 def test_a_reversed_sign_is_noticed():
   """The oracle above would be worthless if the sign made no difference to it."""
-  right = sane.prior(np.array([[.5, -.5, 0.]]), 1., 10.)[0]
+  right = posterior.prior(np.array([[.5, -.5, 0.]]), 1., 10.)[0]
   assert right[1] > right[2] > right[0]
   np.testing.assert_allclose(right.sum(), 10., rtol=1e-6)
 
@@ -95,27 +96,27 @@ def test_shift_is_zero_without_a_previous_block():
   current = np.array([[1., 3.], [2., 2.], [0., 0.]])
   previous = np.array([[0., 0.], [4., 0.], [1., 1.]])
   np.testing.assert_allclose(
-      sane.interest_shift(current, previous), [[0., 0.], [-.5, .5], [0., 0.]])
+      posterior.interest_shift(current, previous), [[0., 0.], [-.5, .5], [0., 0.]])
 
 
 def test_posterior_limits():
   counts, shift = np.array([[6., 3., 1.]]), np.array([[.2, -.4, .2]])
-  flat = sane.posterior_mean(sane.prior(shift, 0., 10.), counts)
+  flat = posterior.posterior_mean(posterior.prior(shift, 0., 10.), counts)
   np.testing.assert_allclose(flat, [[.6, .3, .1]], rtol=1e-6)
-  strong = sane.posterior_mean(sane.prior(shift, 1e6, 10.), counts)
+  strong = posterior.posterior_mean(posterior.prior(shift, 1e6, 10.), counts)
   np.testing.assert_allclose(strong[0], scipy.special.softmax([-.2, .4, -.2]), rtol=1e-4)
 
 
 def test_hand_computed_case():
   """Two categories; the user went from (3, 1) to (1, 3); Q = 4 with counts (1, 3)."""
-  shift = sane.interest_shift(np.array([[1., 3.]]), np.array([[3., 1.]]))
+  shift = posterior.interest_shift(np.array([[1., 3.]]), np.array([[3., 1.]]))
   np.testing.assert_allclose(shift, [[-.5, .5]])
-  alpha = sane.prior(shift, 1., 4.)
+  alpha = posterior.prior(shift, 1., 4.)
   e = np.exp(1.)
   np.testing.assert_allclose(alpha, [[4 * e / (1 + e), 4 / (1 + e)]], rtol=1e-6)
-  theta = sane.posterior_mean(alpha, np.array([[1., 3.]]))
+  theta = posterior.posterior_mean(alpha, np.array([[1., 3.]]))
   np.testing.assert_allclose(theta, [[(4 * e / (1 + e) + 1) / 8, (4 / (1 + e) + 3) / 8]], rtol=1e-6)
-  probability = sane.item_probabilities(theta, np.array([[0, 1, 1, 1]]), np.ones([1, 4]))
+  probability = posterior.item_probabilities(theta[:, [0, 1, 1, 1]], np.ones([1, 4]))
   a, b = theta[0]
   np.testing.assert_allclose(probability, [np.array([a, b, b, b]) / (a + 3 * b)], rtol=1e-6)
 
@@ -143,4 +144,4 @@ def test_users_new_to_the_model_get_uniform_negatives():
 @pytest.mark.parametrize('items,expected', [(10_000, 201), (5_000, 201), (2_000, 81), (20, 1)])
 def test_the_band_starts_earlier_in_small_catalogues(items, expected):
   options = resolved(logs.tiny_config()).sane
-  assert sane.start_rank(options, items) == expected
+  assert ranked.start_rank(options, items) == expected

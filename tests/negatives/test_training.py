@@ -69,24 +69,6 @@ def test_resume(name, base, tmp_path):
 
 
 @pytest.mark.slow
-def test_pinsage_inherits_the_vectors_of_the_block_before(base, tmp_path, monkeypatch):
-  log, folder = base
-  seen = {}
-  kind = negatives.REGISTRY['pinsage']
-  plain = kind.inherit
-
-  def inherit(self, state):
-    seen[self.context.index] = sorted(state)
-    plain(self, state)
-
-  monkeypatch.setattr(kind, 'inherit', inherit)
-  config = _config('pinsage', base_from=str(folder))
-  incremental.run(config, log, tmp_path / 'run', log=lambda line: None)
-  assert seen[1] == [] and seen[2] == ['kept_items', 'kept_values', 'users']
-  state = BlockStore(tmp_path / 'run', 1).sampler_state()
-  assert state['kept_values'].max() > 0 and not tf.is_tensor(state['users'])
-
-
 @pytest.mark.parametrize('name,changes', [
     ('sane', {}),
     pytest.param('sane', {'sane_variant': 'adaptive', 'sane__size': 60}, marks=pytest.mark.slow),
