@@ -1,6 +1,5 @@
 """Exact top-k of user-item dot products, without ever holding users x items in memory."""
 import dataclasses
-import math
 import threading
 from typing import List, Optional
 
@@ -8,18 +7,15 @@ import numpy as np
 import tensorflow as tf
 
 from graphsane_tf import parallel
+from graphsane_tf.graph import topk
 
 # Scores held at once by all threads, but each has those of 64 users at least. Products with fewer than
 # 256 users take up to half as long again.
 _CHUNK_FLOATS = 24 << 20
 # Most items scored at a time.
 _ITEM_TILE = 1 << 16
-# Tiles are padded to multiples of this, a power of two, so that `select` can group their columns.
-_UNIT = 64
 # Chunks of users ranked at once on a GPU; the host's work on one fills the gaps of the others.
 _GPU_THREADS = 3
-# Comes after every key of `sort_keys`; its score is -inf.
-NO_KEY = np.int64(0x7f800000 << 32 | 0xffffffff)
 # Entries of longer lists that `shortened` looks at, in lengths of the shorter ones.
 _LOOK_AHEAD = 16
 
@@ -39,7 +35,7 @@ class Lists:
 def user_chunk_size(num_items: int) -> int:
   """Users ranked at a time, by default: 64 to 512."""
   fitting = _CHUNK_FLOATS // _threads() // max(min(num_items, _ITEM_TILE), 1)
-  return int(np.clip(fitting // _UNIT * _UNIT, _UNIT, 512))
+  return int(np.clip(fitting // topk.UNIT * topk.UNIT, topk.UNIT, 512))
 
 
 def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
@@ -74,7 +70,7 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
   user_chunk = user_chunk or user_chunk_size(num_items)
   num_tiles = max(-(-num_items // _round_up(item_tile)), 1)
   # An odd multiple: columns of an even one fall on the same cache lines, and products take longer.
-  item_tile = _round_up(-(-num_items // num_tiles)) | _UNIT
+  item_tile = _round_up(-(-num_items // num_tiles)) | topk.UNIT
   tiles = np.split(_extended(item_vectors, num_tiles * item_tile, 0., -np.inf), num_tiles)
   scorer = (_device_scorer if _has_gpu() else _host_scorer)(tiles)
   ids = np.full((len(users), k), -1, np.int32)
@@ -87,7 +83,7 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
     for number in range(num_tiles):
       inside = item // item_tile == number
       masked = row[inside] * item_tile + item[inside] % item_tile
-      values, columns = select(scorer(vectors, number, masked), min(k, item_tile))
+      values, columns = topk.select(scorer(vectors, number, masked), min(k, item_tile))
       columns = columns + np.int32(number * item_tile)
       columns[values == -np.inf] = -1
       if not number:
@@ -95,7 +91,7 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
         continue
       # A tile's best stand behind the best so far, so that of equal ones the lower number is kept.
       best, found = np.hstack([best, values]), np.hstack([found, columns])
-      best, order = _top_k(best, min(k, best.shape[1]))
+      best, order = topk.plain(best, min(k, best.shape[1]))
       found = np.take_along_axis(found, order, axis=1)
     ids[start:start + user_chunk, :found.shape[1]] = found
     scores[start:start + user_chunk, :best.shape[1]] = best
@@ -178,99 +174,9 @@ def shortened(lists: Lists, users: np.ndarray, seen: tuple[np.ndarray, np.ndarra
   return ids, found
 
 
-def select(scores, k: int) -> tuple[np.ndarray, np.ndarray]:
-  """`tf.math.top_k`, several times faster on a CPU where there are many more columns than k.
-
-  On a CPU, `tf.math.top_k` keeps a heap of the k best. There only a row's candidates are sorted, the
-  scores that reach a threshold below which none of the k best can be; it is left to `tf.math.top_k`
-  where there are too many of them.
-
-  Args:
-    scores: [n, m] float32, a tensor or an array; n * m is below 2**31.
-    k: at most m.
-
-  Returns:
-    The k best scores of each row, best first, and their columns, int32, of equal ones the lower first.
-    The column of a slot with score -inf means nothing.
-  """
-  if 'GPU' in getattr(scores, 'device', ''):
-    return _top_k(scores, k)
-  scores = np.asarray(scores)
-  candidates = _reaching(scores, _threshold(scores, k))
-  # Many equal scores can make candidates of all.
-  if len(candidates) > 3 * k * len(scores):
-    return _top_k(scores, k)
-  starts = np.arange(len(scores) + 1) * scores.shape[1]
-  counts = np.diff(np.searchsorted(candidates, starts))
-  # A row's candidates side by side.
-  used = np.arange(max(counts.max(initial=0), k)) < counts[:, None]
-  keys = np.full(used.shape, NO_KEY)
-  keys[used] = sort_keys(scores.ravel()[candidates], candidates)
-  keys.sort(axis=1)
-  keys = keys[:, :k]
-  values = _ordered_bits(~(keys >> 32).astype(np.int32)).view(np.float32)
-  return values, keys.astype(np.int32) - starts[:-1, None].astype(np.int32)
-
-
-def sort_keys(scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
-  """Integers whose order is the ranking: higher scores first, of equal ones the lower column.
-
-  Sorting plain integers is several times as fast as sorting places by their scores.
-
-  Args:
-    scores: float32, finite.
-    columns: int64 from 0 to 2**32 - 1, of a shape that can be broadcast to theirs.
-
-  Returns:
-    int64 below `NO_KEY`; the lower half is the column.
-  """
-  keys = (~_ordered_bits((scores + np.float32(0.)).view(np.int32))).astype(np.int64)  # -0 is 0.
-  keys <<= 32
-  keys |= columns
-  return keys
-
-
-def _ordered_bits(bits: np.ndarray) -> np.ndarray:
-  """int32 bits of floats as integers of the same order, and back: negative floats order backwards."""
-  return bits ^ ((bits >> 31) & np.int32(0x7fffffff))
-
-
-def _top_k(scores, k: int) -> tuple[np.ndarray, np.ndarray]:
-  values, columns = tf.math.top_k(scores, k)
-  return np.asarray(values), np.asarray(columns)
-
-
-def _threshold(scores: np.ndarray, k: int) -> np.ndarray:
-  """[n] a finite score that k entries of each row [n, m] reach, or all finite ones if fewer.
-
-  Columns are put into groups; if the maxima of k groups reach a value, k entries do.
-  """
-  size = group_size(scores.shape[1], k)
-  maxima = scores.reshape(len(scores), size, -1).max(axis=1)
-  place = maxima.shape[1] - k
-  return np.maximum(np.partition(maxima, place, axis=1)[:, place], np.finfo(np.float32).min)
-
-
-def _reaching(scores: np.ndarray, threshold: np.ndarray) -> np.ndarray:
-  """Numbers row * m + column, ascending, of the entries of [n, m] that reach their row's threshold."""
-  # Where more than a tenth is true, NumPy looks for it in another way that takes half the time here.
-  mask = np.empty(scores.size + scores.size // 10, bool)
-  mask[scores.size:] = True
-  np.greater_equal(scores, threshold[:, None], out=mask[:scores.size].reshape(scores.shape))
-  found = np.flatnonzero(mask)
-  return found[:len(found) + scores.size - len(mask)]
-
-
-def group_size(num_columns: int, k: int) -> int:
-  """The largest power of two up to 64 that divides the columns and leaves 2 k groups; 1 if none does."""
-  wanted = num_columns // max(2 * k, 1)
-  size = min(_UNIT, 1 << wanted.bit_length() - 1) if wanted else 1
-  return math.gcd(size, num_columns)
-
-
 def _round_up(size: int) -> int:
   """The next multiple of 64."""
-  return -(-size // _UNIT) * _UNIT
+  return -(-size // topk.UNIT) * topk.UNIT
 
 
 def _extended(vectors: np.ndarray, rows: int, inside: float, outside: float) -> np.ndarray:

@@ -5,11 +5,7 @@ import numpy as np
 import scipy.sparse
 
 from graphsane_tf import parallel
-from graphsane_tf.evaluation import ranking
-from graphsane_tf.graph import csr
-
-# Columns are padded to a multiple of this, so that `ranking.select` can group them.
-_UNIT = 64
+from graphsane_tf.graph import csr, topk
 
 
 class _Cosines:
@@ -19,7 +15,8 @@ class _Cosines:
     scale = 1. / np.sqrt(np.maximum(edges.degree, 1)).astype(np.float32)
     self._rows = scipy.sparse.diags(scale) @ edges.matrix()
     self._columns = self._rows.T.tocsr()
-    self.width = -(-edges.num_rows // _UNIT) * _UNIT
+    # Padded, so that `topk.select` can group the columns.
+    self.width = -(-edges.num_rows // topk.UNIT) * topk.UNIT
     self._columns.resize(self._columns.shape[0], self.width)
 
   def of(self, start: int, stop: int) -> np.ndarray:
@@ -72,7 +69,7 @@ def cosine_neighbours(edges: csr.Csr, num_neighbours: int, chunk_floats: int = 1
     cosines = _Cosines(edges)
 
     def nearest(stretch):
-      values, columns = ranking.select(cosines.of(*stretch), k)
+      values, columns = topk.select(cosines.of(*stretch), k)
       keep = values > 0.
       return np.repeat(np.arange(*stretch), keep.sum(1)), columns[keep]
 

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from graphsane_tf.evaluation import ranking
-from graphsane_tf.graph import csr
+from graphsane_tf.graph import csr, topk
 from graphsane_tf.negatives.uniform import Complement
 from graphsane_tf.random import Seeds
 
@@ -27,7 +27,7 @@ def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
              depth: int) -> Tuple[np.ndarray, np.ndarray]:
   """The best `depth` columns of each row, best first; of equal ones the lower number first.
 
-  For columns of which many are equal, where `ranking.select` has too many candidates.
+  For columns of which many are equal, where `topk.select` has too many candidates.
 
   Args:
     scores: [n, num_items] float32.
@@ -38,13 +38,13 @@ def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
     columns [n, depth] int32, -1 where a row has no more, and their scores [n, depth] float32
     (-inf).
   """
-  keys = ranking.sort_keys(scores, np.arange(scores.shape[1], dtype=np.int64))
-  keys[excluded] = ranking.NO_KEY
+  keys = topk.sort_keys(scores, np.arange(scores.shape[1], dtype=np.int64))
+  keys[excluded] = topk.NO_KEY
   if depth < scores.shape[1]:
     keys.partition(depth - 1, axis=1)
     keys = keys[:, :depth]
   keys.sort(axis=1)
-  found = keys < ranking.NO_KEY
+  found = keys < topk.NO_KEY
   columns = np.where(found, keys & 0xffffffff, -1).astype(np.int32)
   best = np.take_along_axis(scores, np.maximum(columns, 0), axis=1)
   return columns, np.where(found, best, np.float32(-np.inf))
