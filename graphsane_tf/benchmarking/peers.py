@@ -128,7 +128,6 @@ def implicit_section(log: Interactions, repeats: int, dimension: int = 64) -> It
         factors=dimension, num_threads=parallel.cores())
     model.user_factors, model.item_factors = user_factors, item_factors
     yield compare(
-        lambda: ranking.top_k(user_factors, item_factors, users,
-                              (context.history.indptr, context.history.indices), 20),
+        lambda: ranking.top_k(ranking.DotProduct(user_factors, item_factors), users, context.history, 20),
         lambda: model.recommend(users, seen, N=20, filter_already_liked_items=True), repeats,
         faster=True, rest=_REST, name=name, **common)

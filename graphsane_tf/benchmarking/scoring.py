@@ -65,11 +65,11 @@ def evaluation_section(log: Interactions, repeats: int) -> Iterator[Figure]:
       for number in (context.num_users, context.num_items))
   known = np.unique(log.user[block.test])
   users, items = tf.constant(vectors[0][known[known < len(vectors[0])]]), tf.constant(vectors[1])
-  seen = context.history.indptr, context.history.indices
-  depth = tf.constant(max(metrics.CUTOFFS))
+  options = metrics.Options()
+  depth = tf.constant(options.depth)
   yield compare(
-      lambda: protocol.evaluate_block(*vectors, seen, log.user[block.test], log.item[block.test],
-                                      context.popularity),
+      lambda: protocol.evaluate_block(ranking.DotProduct(*vectors), context.history, log.user[block.test],
+                                      log.item[block.test], context.popularity, options),
       _in_chunks(users, items, lambda *pair: _product_and_top(*pair, depth)), repeats,
       section='evaluation', name='evaluation against product and top-k', shape=log.name,
-      target=('<=', 1.5), note=f'{len(users)} users, {len(metrics.CUTOFFS)} cut-offs')
+      target=('<=', 1.5), note=f'{len(users)} users, {len(options.cutoffs)} cut-offs')

@@ -14,7 +14,7 @@ from graphsane_tf.benchmarking.figures import Figure, compare, of_rounds
 from graphsane_tf.config import default_config, resolved
 from graphsane_tf.data.blocks import BlockStream
 from graphsane_tf.data.interactions import Interactions
-from graphsane_tf.evaluation import protocol
+from graphsane_tf.evaluation import protocol, ranking
 from graphsane_tf.random import host_generator
 from graphsane_tf.training.block import (
     SELECTION_METRIC, BlockTrainer, Model, fresh_state, new_model)
@@ -54,8 +54,7 @@ def validation_of(log: Interactions, index: int):
 
   def validate(user_vectors, item_vectors, lists=None):
     found = protocol.evaluate_block(
-        np.asarray(user_vectors), np.asarray(item_vectors),
-        (context.history.indptr, context.history.indices), log.user[block.validation],
+        ranking.DotProduct(user_vectors, item_vectors), context.history, log.user[block.validation],
         log.item[block.validation], context.popularity, lists=lists)
     return {SELECTION_METRIC: 0., **found.metrics}
 

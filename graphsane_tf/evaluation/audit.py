@@ -119,7 +119,7 @@ def _recall(run, context, rows: slice, vectors, zero_mask: bool) -> float:
   known = user < context.num_users
   users, held = protocol.group(user[known], item[known])
   top = zero_masked_top(*vectors, users, context.history, 20)
-  return metrics.evaluate(top, held, cutoffs=(20,)).get(METRIC, 0.)
+  return metrics.evaluate(top, held, metrics.Options((20,))).get(METRIC, 0.)
 
 
 def audit_block(run, index: int, variants: Sequence[Tuple[str, Switches]] = VARIANTS

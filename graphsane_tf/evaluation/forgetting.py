@@ -19,14 +19,15 @@ from typing import Any, Dict, Optional
 
 import numpy as np
 
+from graphsane_tf.graph import csr
 
-def random_recall(seen_indptr: np.ndarray, seen_indices: np.ndarray, held_user: np.ndarray,
-                  held_item: np.ndarray, num_users: int, num_items: int, k: int) -> float:
+
+def random_recall(seen: csr.Csr, held_user: np.ndarray, held_item: np.ndarray, num_users: int,
+                  num_items: int, k: int) -> float:
   """Expected Recall@k of a random order of each user's unseen items; mean over users with any held.
 
   Args:
-    seen_indptr: [n + 1], n >= num_users, of the table of seen items.
-    seen_indices: [num_seen] items; those from num_items on are not ranked.
+    seen: [num_users or more, ...] seen items; those from num_items on are not ranked.
     held_user: [m] users of the held-out interactions; those from num_users on are left out.
     held_item: [m] their items; those from num_items on cannot be found but count.
     num_users: users known to the model.
@@ -37,12 +38,12 @@ def random_recall(seen_indptr: np.ndarray, seen_indices: np.ndarray, held_user: 
   held_user, held_item = held_user[known], held_item[known]
   held = np.bincount(held_user, minlength=num_users)
   reachable = np.bincount(held_user[held_item < num_items], minlength=num_users)
-  row = np.repeat(np.arange(num_users), np.diff(seen_indptr[:num_users + 1]))
-  seen = np.bincount(row[seen_indices[:len(row)] < num_items], minlength=num_users)
+  row = np.repeat(np.arange(num_users), seen.degree[:num_users])
+  passed = np.bincount(row[seen.indices[:len(row)] < num_items], minlength=num_users)
   users = held > 0
   if not users.any():
     return 0.
-  chance = np.minimum(k / np.maximum(num_items - seen[users], 1), 1.)
+  chance = np.minimum(k / np.maximum(num_items - passed[users], 1), 1.)
   return float((chance * reachable[users] / held[users]).mean())
 
 

@@ -8,47 +8,67 @@ Prec(r) = (hit_1 + ... + hit_r) / r:
   AP@k        = sum_{r<=k} hit_r Prec(r) / |I|          (MAP@k is its mean over users)
   NDCG@k      = sum_{r<=k} hit_r / log2(1 + r)  /  sum_{r<=k} 1 / log2(1 + r)
 
-Two published variants: `map_denominator='truncated'` divides AP@k by min(|I|, k), and
+Two published variants: `Options(map_denominator='truncated')` divides AP@k by min(|I|, k), and
 `ndcg_ideal='relevant'` takes the ideal of NDCG@k over min(|I|, k) ranks, the best that can be had.
 
 All held-out items count in |I|, also those that no list can contain because the model has never
 seen them. Means are over the users with at least one held-out item.
 """
+import dataclasses
 from typing import Sequence
 
 import numpy as np
 
 from graphsane_tf.errors import UserError
+from graphsane_tf.graph import csr
 
-CUTOFFS = (5, 10, 15, 20)
 METRICS = ('recall', 'precision', 'map', 'ndcg')
 
 
-def per_user(top_ids: np.ndarray, held_out: tuple[np.ndarray, np.ndarray],
-             cutoffs: Sequence[int] = CUTOFFS, map_denominator: str = 'relevant',
-             ndcg_ideal: str = 'k') -> dict[str, np.ndarray]:
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """How lists are measured.
+
+  Attributes:
+    cutoffs: the values of k.
+    map_denominator: 'relevant' or 'truncated'.
+    ndcg_ideal: 'k' or 'relevant'.
+  """
+  cutoffs: Sequence[int] = (5, 10, 15, 20)
+  map_denominator: str = 'relevant'
+  ndcg_ideal: str = 'k'
+
+  def __post_init__(self):
+    if self.map_denominator not in ('relevant', 'truncated'):
+      raise UserError(f"map_denominator {self.map_denominator!r}: choose 'relevant' or 'truncated'.")
+    if self.ndcg_ideal not in ('k', 'relevant'):
+      raise UserError(f"ndcg_ideal {self.ndcg_ideal!r}: choose 'k' or 'relevant'.")
+    if not self.cutoffs or min(self.cutoffs) < 1:
+      raise UserError(f'cutoffs {tuple(self.cutoffs)}: give at least one, and none below 1.')
+
+  @property
+  def depth(self) -> int:
+    """Length of the lists that are needed."""
+    return max(self.cutoffs)
+
+
+def per_user(top_ids: np.ndarray, held_out: csr.Csr, options: Options = Options()) -> dict[str, np.ndarray]:
   """Every metric of every user.
 
   Args:
     top_ids: [n, k_max] int, ranked items of each user; -1 marks an empty slot.
-    held_out: CSR pair (indptr [n + 1], indices) of the held-out items of the same users.
-    cutoffs: the values of k, none above k_max.
-    map_denominator: 'relevant' or 'truncated'.
-    ndcg_ideal: 'k' or 'relevant'.
+    held_out: [n, ...] held-out items of the same users, in any order.
+    options: which metrics; no cut-off is above k_max.
 
   Returns:
     [n] float64 for each of 'recall@5', 'precision@5', 'map@5', 'ndcg@5', ...; NaN for a user
     without held-out items.
   """
-  if map_denominator not in ('relevant', 'truncated'):
-    raise UserError(f"map_denominator {map_denominator!r}: choose 'relevant' or 'truncated'.")
-  if ndcg_ideal not in ('k', 'relevant'):
-    raise UserError(f"ndcg_ideal {ndcg_ideal!r}: choose 'k' or 'relevant'.")
   top_ids = np.asarray(top_ids)
-  if not cutoffs or min(cutoffs) < 1 or max(cutoffs) > top_ids.shape[1]:
-    raise UserError(f'cutoffs {tuple(cutoffs)} must lie between 1 and {top_ids.shape[1]}, the '
+  if options.depth > top_ids.shape[1]:
+    raise UserError(f'cutoffs {tuple(options.cutoffs)} must lie between 1 and {top_ids.shape[1]}, the '
                     'length of the ranked lists.')
-  indptr, indices = (np.asarray(part, np.int64) for part in held_out)
+  indptr, indices = (np.asarray(part, np.int64) for part in (held_out.indptr, held_out.indices))
   relevant = np.diff(indptr)
   count = np.where(relevant > 0, relevant, np.nan)
 
@@ -60,22 +80,20 @@ def per_user(top_ids: np.ndarray, held_out: tuple[np.ndarray, np.ndarray],
   ideal = np.cumsum(1 / np.log2(1 + rank))
 
   values = {}
-  for k in cutoffs:
+  for k in options.cutoffs:
     reachable = np.clip(relevant, 1, k)
     values[f'recall@{k}'] = found[:, k - 1] / count
     values[f'precision@{k}'] = np.where(relevant > 0, found[:, k - 1] / k, np.nan)
     values[f'map@{k}'] = precision_sum[:, k - 1] / (
-        count if map_denominator == 'relevant' else np.minimum(count, k))
+        count if options.map_denominator == 'relevant' else np.minimum(count, k))
     values[f'ndcg@{k}'] = np.where(relevant > 0, gain[:, k - 1], np.nan) / (
-        ideal[k - 1] if ndcg_ideal == 'k' else ideal[reachable - 1])
+        ideal[k - 1] if options.ndcg_ideal == 'k' else ideal[reachable - 1])
   return values
 
 
-def evaluate(top_ids: np.ndarray, held_out: tuple[np.ndarray, np.ndarray],
-             cutoffs: Sequence[int] = CUTOFFS, map_denominator: str = 'relevant',
-             ndcg_ideal: str = 'k') -> dict[str, float]:
+def evaluate(top_ids: np.ndarray, held_out: csr.Csr, options: Options = Options()) -> dict[str, float]:
   """The means of `per_user` over the users with held-out items; {} when there is none."""
-  return mean(per_user(top_ids, held_out, cutoffs, map_denominator, ndcg_ideal))
+  return mean(per_user(top_ids, held_out, options))
 
 
 def mean(values: dict[str, np.ndarray]) -> dict[str, float]:

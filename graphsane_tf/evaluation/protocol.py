@@ -1,11 +1,12 @@
 """How a block is evaluated: known users by the model, new ones apart, and what was left out."""
 import dataclasses
-from typing import Optional, Sequence
+from typing import Optional, Tuple
 
 import numpy as np
 
 from graphsane_tf.evaluation import metrics
 from graphsane_tf.evaluation import ranking
+from graphsane_tf.graph import csr
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,12 +29,8 @@ class EvaluationResult:
   per_user: dict[str, np.ndarray]
 
 
-def evaluate_block(user_vectors: np.ndarray, item_vectors: np.ndarray,
-                   seen: tuple[np.ndarray, np.ndarray], held_user: np.ndarray,
-                   held_item: np.ndarray, popularity: np.ndarray,
-                   cutoffs: Sequence[int] = metrics.CUTOFFS, map_denominator: str = 'relevant',
-                   ndcg_ideal: str = 'k', user_chunk: Optional[int] = None,
-                   item_tile: int = 65_536,
+def evaluate_block(scorer: ranking.Scorer, seen: csr.Csr, held_user: np.ndarray, held_item: np.ndarray,
+                   popularity: np.ndarray, options: metrics.Options = metrics.Options(),
                    lists: Optional[ranking.Lists] = None) -> EvaluationResult:
   """Ranks all known items for every user with held-out items and measures the lists.
 
@@ -41,61 +38,49 @@ def evaluate_block(user_vectors: np.ndarray, item_vectors: np.ndarray,
   denominators. Deterministic: nothing is sampled.
 
   Args:
-    user_vectors: [num_users, d] of the known users.
-    item_vectors: [num_items, d] of the known items.
-    seen: CSR pair (indptr [num_users + 1], indices) of the items seen so far.
+    scorer: the model.
+    seen: [num_users or more, ...] items seen so far.
     held_user: [m] int, users of the held-out interactions; num_users and above are new.
     held_item: [m] int, their items; num_items and above are unknown. Pairs are unique.
     popularity: [num_items] training counts, which rank the items for new users.
-    cutoffs: the values of k.
-    map_denominator: 'relevant' or 'truncated', see `metrics`.
-    ndcg_ideal: 'k' or 'relevant', see `metrics`.
-    user_chunk: users ranked at a time; None fits the items.
-    item_tile: items scored at a time.
-    lists: lists of the same vectors that leave out nothing but seen items; they save ranking anew.
+    options: what is measured.
+    lists: lists of the same scores that leave out nothing but seen items; they save ranking anew.
 
   Returns:
     The metrics of known and of new users, with the coverage.
   """
   held_user, held_item = np.asarray(held_user), np.asarray(held_item)
-  num_users, num_items, depth = len(user_vectors), len(item_vectors), max(cutoffs)
   users, held_out = group(held_user, held_item)
-  known = int(np.searchsorted(users, num_users))  # Users are sorted, so the known ones come first.
-  indptr, indices = held_out
-  cut = indptr[known]
+  known = int(np.searchsorted(users, scorer.num_users))  # Users are sorted: the known ones come first.
+  rows = np.arange(len(users))
+  depth = options.depth
 
   top_ids, listed = np.full((known, depth), -1, np.int32), np.zeros(known, bool)
   if lists is not None:
-    top_ids, listed = ranking.shortened(lists, users[:known], seen, depth, num_items)
-  top_ids[~listed], _ = ranking.top_k(
-      user_vectors, item_vectors, users[:known][~listed], seen, depth, user_chunk, item_tile)
-  measure = {'cutoffs': cutoffs, 'map_denominator': map_denominator, 'ndcg_ideal': ndcg_ideal}
-  values = metrics.per_user(top_ids, (indptr[:known + 1], indices[:cut]), **measure)
+    top_ids, listed = ranking.shortened(lists, users[:known], seen, depth, scorer.num_items)
+  top_ids[~listed], _ = ranking.top_k(scorer, users[:known][~listed], seen, depth)
+  values = metrics.per_user(top_ids, held_out.select(rows[:known]), options)
 
   most_popular = np.full(depth, -1)
   order = np.argsort(-np.asarray(popularity, np.float64), kind='stable')[:depth]
   most_popular[:len(order)] = order
-  new_users = metrics.evaluate(
-      np.broadcast_to(most_popular, (len(users) - known, depth)),
-      (indptr[known:] - cut, indices[cut:]), **measure)
+  new_users = metrics.evaluate(np.broadcast_to(most_popular, (len(users) - known, depth)),
+                               held_out.select(rows[known:]), options)
   coverage = {
       'users': len(users), 'users_known': known, 'interactions': len(held_user),
-      'interactions_known_users': int(cut),
-      'items_known': float((held_item < num_items).mean()) if len(held_item) else 0.0}
+      'interactions_known_users': int(held_out.indptr[known]),
+      'items_known': float((held_item < scorer.num_items).mean()) if len(held_item) else 0.0}
   return EvaluationResult(
       metrics.mean(values), new_users, coverage, {'user': users[:known], **values})
 
 
-def group(user: np.ndarray, item: np.ndarray):
-  """Groups pairs by user.
-
-  Args:
-    user: [m].
-    item: [m].
+def group(user: np.ndarray, item: np.ndarray) -> Tuple[np.ndarray, csr.Csr]:
+  """Groups pairs user [m], item [m] by user.
 
   Returns:
-    users [n], the distinct users in ascending order, and the CSR pair of their items.
+    users [n], the distinct users in ascending order, and the [n, ...] table of their items.
   """
   order = np.argsort(user, kind='stable')
   users, counts = np.unique(user, return_counts=True)
-  return users, (np.concatenate([[0], np.cumsum(counts)]), item[order])
+  indptr = np.concatenate([[0], np.cumsum(counts)])
+  return users, csr.Csr(indptr, item[order], int(item.max(initial=-1)) + 1)

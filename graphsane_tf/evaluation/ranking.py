@@ -1,13 +1,14 @@
-"""Exact top-k of user-item dot products, without ever holding users x items in memory."""
+"""Exact top-k of user-item scores, without ever holding users x items in memory."""
+import abc
 import dataclasses
 import threading
-from typing import List, Optional
+from typing import Callable, Optional
 
 import numpy as np
 import tensorflow as tf
 
 from graphsane_tf import parallel
-from graphsane_tf.graph import topk
+from graphsane_tf.graph import csr, topk
 
 # Scores held at once by all threads, but each has those of 64 users at least. Products with fewer than
 # 256 users take up to half as long again.
@@ -38,8 +39,58 @@ def user_chunk_size(num_items: int) -> int:
   return int(np.clip(fitting // topk.UNIT * topk.UNIT, topk.UNIT, 512))
 
 
-def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
-          seen: tuple[np.ndarray, np.ndarray], k: int, user_chunk: Optional[int] = None,
+class Scorer(abc.ABC):
+  """Scores of all known items for all known users, of which only a part is computed at a time.
+
+  Attributes:
+    num_users, num_items: how many there are.
+  """
+  num_users: int
+  num_items: int
+
+  @abc.abstractmethod
+  def tile(self, start: int, stop: int) -> Callable[[np.ndarray, np.ndarray], None]:
+    """A function of users [n] that writes their scores of items start to stop - 1 into [n, stop - start].
+
+    It is called from several threads at once.
+    """
+
+  def device_tile(self, start: int, stop: int) -> Optional[Callable[[np.ndarray, np.ndarray], tf.Tensor]]:
+    """The same on a GPU, or None if it cannot: a function of users [n] and of places that are set to -inf.
+
+    A place is row * (stop - start) + column. The function returns the scores [n, stop - start].
+    """
+    del start, stop
+    return None
+
+
+class DotProduct(Scorer):
+  """Dot products of final representations."""
+
+  def __init__(self, user_vectors: np.ndarray, item_vectors: np.ndarray):
+    """Takes [num_users, D] and [num_items, D] float32, arrays or tensors."""
+    # With a type, NumPy would copy a tensor.
+    self.user_vectors, self.item_vectors = (
+        np.asarray(part).astype(np.float32, copy=False) for part in (user_vectors, item_vectors))
+    self.num_users, self.num_items = len(self.user_vectors), len(self.item_vectors)
+
+  def tile(self, start, stop):
+    items = self.item_vectors[start:stop].T
+
+    def write(users, out):
+      np.matmul(self.user_vectors[users], items, out=out)
+
+    return write
+
+  def device_tile(self, start, stop):
+    items = tf.constant(self.item_vectors[start:stop].T)
+    # Bound once: that takes as long as ranking a few users.
+    masked_scores = _masked_scores.get_concrete_function()
+    return lambda users, masked: masked_scores(
+        tf.constant(self.user_vectors[users]), items, tf.constant(masked))
+
+
+def top_k(scorer: Scorer, users: np.ndarray, seen: csr.Csr, k: int, user_chunk: Optional[int] = None,
           item_tile: int = _ITEM_TILE) -> tuple[np.ndarray, np.ndarray]:
   """Ranks all items for each user and keeps the best k that the user has not seen.
 
@@ -48,53 +99,44 @@ def top_k(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
   threads or with other sizes of chunk and tile. The same call on the same machine gives the same lists.
 
   Args:
-    user_vectors: [num_users, d] float32.
-    item_vectors: [num_items, d] float32.
+    scorer: gives the scores.
     users: [n] int, the users to rank for.
-    seen: CSR pair (indptr [num_users + 1], indices) of the items that each user has seen.
+    seen: [num_users or more, ...] items that each user has seen.
     k: length of the lists.
     user_chunk: users ranked at a time; None fits the items.
-    item_tile: most items scored at a time, rounded up to a multiple of 64; a chunk needs
-      user_chunk * item_tile floats.
+    item_tile: most items scored at a time; a chunk needs user_chunk * item_tile floats.
 
   Returns:
     ids [n, k] int32 and scores [n, k] float32. Slots beyond the unseen items have id -1 and score
     -inf.
   """
   users = np.asarray(users)
-  indptr, indices = (np.asarray(part) for part in seen)
-  # With a type, NumPy would copy a tensor.
-  user_vectors, item_vectors = (
-      np.asarray(part).astype(np.float32, copy=False) for part in (user_vectors, item_vectors))
-  num_items = len(item_vectors)
+  num_items = scorer.num_items
   user_chunk = user_chunk or user_chunk_size(num_items)
-  num_tiles = max(-(-num_items // _round_up(item_tile)), 1)
-  # An odd multiple: columns of an even one fall on the same cache lines, and products take longer.
-  item_tile = _round_up(-(-num_items // num_tiles)) | topk.UNIT
-  tiles = np.split(_extended(item_vectors, num_tiles * item_tile, 0., -np.inf), num_tiles)
-  scorer = (_device_scorer if _has_gpu() else _host_scorer)(tiles)
+  tile_size = max(-(-num_items // max(-(-num_items // item_tile), 1)), 1)
+  bounds = [(start, min(start + tile_size, num_items)) for start in range(0, num_items, tile_size)]
+  tiles = [_Tile(scorer, *bound) for bound in bounds]
   ids = np.full((len(users), k), -1, np.int32)
   scores = np.full((len(users), k), -np.inf, np.float32)
 
   def rank_from(start):
     chunk = users[start:start + user_chunk]
-    row, item = _seen_pairs(indptr, indices, chunk)
-    vectors = _extended(user_vectors[chunk], len(chunk), 1., 1.)
-    for number in range(num_tiles):
-      inside = item // item_tile == number
-      masked = row[inside] * item_tile + item[inside] % item_tile
-      values, columns = topk.select(scorer(vectors, number, masked), min(k, item_tile))
-      columns = columns + np.int32(number * item_tile)
-      columns[values == -np.inf] = -1
-      if not number:
-        best, found = values, columns
+    row, item = _seen_pairs(seen, chunk)
+    best = columns = None
+    for tile in tiles:
+      values, places = topk.select(tile.scores(chunk, row, item), min(k, tile.width))
+      places = places + np.int32(tile.start)
+      places[values == -np.inf] = -1
+      if best is None:
+        best, columns = values, places
         continue
       # A tile's best stand behind the best so far, so that of equal ones the lower number is kept.
-      best, found = np.hstack([best, values]), np.hstack([found, columns])
+      best, columns = np.hstack([best, values]), np.hstack([columns, places])
       best, order = topk.plain(best, min(k, best.shape[1]))
-      found = np.take_along_axis(found, order, axis=1)
-    ids[start:start + user_chunk, :found.shape[1]] = found
-    scores[start:start + user_chunk, :best.shape[1]] = best
+      columns = np.take_along_axis(columns, order, axis=1)
+    if best is not None:
+      ids[start:start + user_chunk, :columns.shape[1]] = columns
+      scores[start:start + user_chunk, :best.shape[1]] = best
 
   parallel.side_by_side(rank_from, range(0, len(users), user_chunk), _threads())
   return ids, scores
@@ -108,48 +150,50 @@ def _threads() -> int:
   return _GPU_THREADS if _has_gpu() else parallel.cores()
 
 
-def _host_scorer(tiles: List[np.ndarray]):
-  """Scores of a chunk of users and a tile of items, in NumPy: each thread has its own memory for them.
+class _Tile:
+  """Scores of some items with those that a user has seen left out.
 
-  TensorFlow is slow to change single entries of a product.
+  On a CPU they are NumPy's: TensorFlow is slow to change single entries of a product. Each thread has its own
+  memory for them, which its next call overwrites.
 
-  Args:
-    tiles: [m, d + 1] each, extended.
-
-  Returns:
-    A function of users [n, d + 1], extended, the number of a tile and numbers row * m + column of the
-    entries that are set to -inf. Its result [n, m] is overwritten by the thread's next one.
+  Attributes:
+    start: number of the first item.
+    width: columns of the scores, of which those beyond the items are -inf.
   """
-  memory = threading.local()
 
-  def scores(users, number, masked):
-    shape = len(users), len(tiles[number])
-    if getattr(memory, 'scores', np.empty(0)).shape != shape:
-      memory.scores = np.empty(shape, np.float32)
-    np.matmul(users, tiles[number].T, out=memory.scores)
-    memory.scores.ravel()[masked] = -np.inf
-    return memory.scores
+  def __init__(self, scorer: Scorer, start: int, stop: int):
+    self.start = start
+    self._size = stop - start
+    self._on_device = scorer.device_tile(start, stop) if _has_gpu() else None
+    self._write = None if self._on_device else scorer.tile(start, stop)
+    # An odd multiple of the unit: columns of an even one fall on the same cache lines, and products take longer.
+    self.width = self._size if self._on_device else -(-self._size // topk.UNIT) * topk.UNIT | topk.UNIT
+    self._memory = threading.local()
 
-  return scores
+  def scores(self, users: np.ndarray, row: np.ndarray, item: np.ndarray):
+    """[n, width] of users [n]; the pairs (row [m], item [m]) are -inf."""
+    inside = (item >= self.start) & (item < self.start + self._size)
+    masked = row[inside] * self.width + item[inside] - self.start
+    if self._on_device:
+      return self._on_device(users, masked)
+    shape = len(users), self.width
+    if getattr(self._memory, 'scores', np.empty(0)).shape != shape:
+      self._memory.scores = np.empty(shape, np.float32)
+    scores = self._memory.scores
+    self._write(users, scores[:, :self._size])
+    scores[:, self._size:] = -np.inf
+    scores.ravel()[masked] = -np.inf
+    return scores
 
 
-def _device_scorer(tiles: List[np.ndarray]):
-  """The same on a GPU."""
-  tiles = [tf.transpose(tile) for tile in tiles]
-  # Bound once: that takes as long as ranking a few users.
-  masked_scores = _masked_scores.get_concrete_function()
-  return lambda users, number, masked: masked_scores(
-      tf.constant(users), tiles[number], tf.constant(masked))
-
-
-def shortened(lists: Lists, users: np.ndarray, seen: tuple[np.ndarray, np.ndarray], k: int,
-              num_items: int) -> tuple[np.ndarray, np.ndarray]:
+def shortened(lists: Lists, users: np.ndarray, seen: csr.Csr, k: int, num_items: int
+             ) -> tuple[np.ndarray, np.ndarray]:
   """What `top_k` gives, from lists of the same vectors that leave out fewer items.
 
   Args:
     lists: lists that leave out nothing but seen items.
     users: [n] int, the users wanted.
-    seen: CSR pair as in `top_k`.
+    seen: as in `top_k`.
     k: length of the lists wanted.
     num_items: number of items.
 
@@ -165,7 +209,7 @@ def shortened(lists: Lists, users: np.ndarray, seen: tuple[np.ndarray, np.ndarra
     row = np.arange(len(chunk))[:, None]
     known = np.zeros((len(chunk), num_items + 1), bool)  # The last column is that of item -1.
     known[:, -1] = True
-    known[_seen_pairs(*seen, users[chunk])] = True
+    known[_seen_pairs(seen, users[chunk])] = True
     new = ~known[row, items]
     place = np.cumsum(new, axis=1, dtype=np.int32)
     listed = np.nonzero(new & (place <= k))
@@ -174,46 +218,16 @@ def shortened(lists: Lists, users: np.ndarray, seen: tuple[np.ndarray, np.ndarra
   return ids, found
 
 
-def _round_up(size: int) -> int:
-  """The next multiple of 64."""
-  return -(-size // topk.UNIT) * topk.UNIT
-
-
-def _extended(vectors: np.ndarray, rows: int, inside: float, outside: float) -> np.ndarray:
-  """Vectors [n, d] followed by zeros, and a last coordinate, [rows, d + 1].
-
-  The last coordinate, 1 of a user, gives padding the score -inf and leaves those of items as they
-  are: that is free, while masking the padding of each chunk is not.
-
-  Args:
-    vectors: [n, d] float32.
-    rows: how many there are with padding.
-    inside: last coordinate of the vectors.
-    outside: last coordinate of the padding.
-  """
-  result = np.zeros([rows, vectors.shape[1] + 1], np.float32)
-  result[:len(vectors), :-1] = vectors
-  result[:len(vectors), -1] = inside
-  result[len(vectors):, -1] = outside
-  return result
-
-
-def _seen_pairs(indptr: np.ndarray, indices: np.ndarray,
-                users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-  """The seen items of some users as pairs.
-
-  Args:
-    indptr: [num_users + 1].
-    indices: [num_pairs].
-    users: [n].
+def _seen_pairs(seen: csr.Csr, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  """The seen items of some users [n] as pairs.
 
   Returns:
     row [m] int32, the position in `users`, and item [m] int32.
   """
-  starts, counts = indptr[users], indptr[users + 1] - indptr[users]
+  starts, counts = seen.indptr[users], seen.indptr[users + 1] - seen.indptr[users]
   row = np.repeat(np.arange(len(users), dtype=np.int32), counts)
   shift = np.repeat(starts - (np.cumsum(counts) - counts), counts)
-  return row, indices[shift + np.arange(len(row))].astype(np.int32)
+  return row, seen.indices[shift + np.arange(len(row))].astype(np.int32)
 
 
 @tf.function(input_signature=[
@@ -223,8 +237,8 @@ def _masked_scores(users, items, masked):
   """Scores of a chunk of users and a tile of items.
 
   Args:
-    users: [n, d + 1], extended.
-    items: [d + 1, m], likewise.
+    users: [n, d].
+    items: [d, m].
     masked: numbers row * m + column of the entries that are set to -inf.
 
   Returns:

@@ -61,7 +61,7 @@ class Rankings:
       excluded: [num_users, num_items] items that are not ranked.
     """
     self._users = users
-    self._excluded = excluded.indptr, excluded.indices
+    self._excluded = excluded
     self._item_vectors = None
     self._lists = None
 
@@ -74,7 +74,8 @@ class Rankings:
       last: last rank, at most num_items.
     """
     if self._item_vectors is not item_vectors:
-      items, _ = ranking.top_k(user_vectors, item_vectors, self._users, self._excluded, last)
+      items, _ = ranking.top_k(
+          ranking.DotProduct(user_vectors, item_vectors), self._users, self._excluded, last)
       self._item_vectors, self._lists = item_vectors, ranking.Lists(self._users, items)
     return self._lists
 

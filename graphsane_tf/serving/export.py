@@ -8,6 +8,7 @@ import tensorflow_recommenders as tfrs
 
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
+from graphsane_tf.graph import csr
 
 _MAX_SLICE_USERS = 1024
 _MAX_SLICE_SCORES = 1 << 24  # Floats of one slice's score matrix: 64 MB.
@@ -19,7 +20,6 @@ class _Server(tf.Module):
   def __init__(self, user_vectors, item_vectors, user_ids, item_ids, seen, popularity):
     """See `export_block` for the arguments."""
     super().__init__()
-    indptr, indices = seen
     layer = tfrs.layers.factorized_top_k.BruteForce()
     self._num_items = len(item_vectors)
     layer.index(item_vectors, tf.range(self._num_items))
@@ -30,8 +30,8 @@ class _Server(tf.Module):
     self._user_number.insert(_strings(user_ids), tf.range(len(user_ids), dtype=tf.int64))
     self._user_vectors = tf.Variable(user_vectors, trainable=False)
     self._item_ids = tf.Variable(_strings(item_ids), trainable=False)
-    self._indptr = tf.Variable(indptr, trainable=False)
-    self._seen = tf.Variable(indices, trainable=False)
+    self._indptr = tf.Variable(seen.indptr, trainable=False)
+    self._seen = tf.Variable(seen.indices, trainable=False)
     order = np.argsort(-popularity, kind='stable')
     self._popular = tf.Variable(order.astype(np.int32), trainable=False)
     self._popular_scores = tf.Variable(
@@ -103,13 +103,13 @@ class _Server(tf.Module):
 
 
 def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_ids: Sequence[str],
-                 item_ids: Sequence[str], seen: tuple[np.ndarray, np.ndarray],
+                 item_ids: Sequence[str], seen: csr.Csr,
                  popularity: np.ndarray) -> None:
   """Writes a SavedModel that plain TensorFlow can load and serve.
 
   Its `serving_default` takes `user_id` (string [batch]) and `k` (int32 scalar) and returns
   `item_id` (string [batch, k]) and `score` (float32 [batch, k]), best first. A known user gets the
-  items with the largest dot products among those he has not seen, equal ones in the order of
+  items with the largest dot products among those that they have not seen, equal ones in the order of
   `item_ids`. An unknown user gets the most popular items, with score log(1 + count). Slots beyond
   the available items hold '' and -inf. A batch of any size is answered in slices of at most 1,024
   users.
@@ -120,18 +120,18 @@ def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_
     item_vectors: [num_items, d] float32.
     user_ids: [num_users] str, all different.
     item_ids: [num_items] str, all different.
-    seen: CSR pair (indptr [num_users + 1], indices) of the items to leave out.
+    seen: [num_users, num_items] items to leave out.
     popularity: [num_items] interaction counts.
   """
   user_vectors = np.asarray(user_vectors, np.float32)
   item_vectors = np.asarray(item_vectors, np.float32)
-  indptr, indices = (np.asarray(part, np.int64) for part in seen)
+  indptr, indices = (np.asarray(part, np.int64) for part in (seen.indptr, seen.indices))
   popularity = np.asarray(popularity, np.float64)
   _check(user_vectors, item_vectors, user_ids, item_ids, indptr, indices, popularity)
   # Sorted inside each user, as the search for seen items needs.
   owner = np.repeat(np.arange(len(user_vectors)), np.diff(indptr))
   indices = indices[np.lexsort((indices, owner))]
-  server = _Server(user_vectors, item_vectors, user_ids, item_ids, (indptr, indices), popularity)
+  server = _Server(user_vectors, item_vectors, user_ids, item_ids, csr.Csr(indptr, indices, len(item_vectors)), popularity)
   with files.replaced_directory(path) as temporary:
     tf.saved_model.save(server, str(temporary), signatures={'serving_default': server.serve})
 

@@ -13,7 +13,7 @@ from graphsane_tf.data.blocks import Block, BlockStream
 from graphsane_tf.data import prepare
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.errors import UserError
-from graphsane_tf.evaluation import forgetting, protocol
+from graphsane_tf.evaluation import forgetting, metrics, protocol, ranking
 from graphsane_tf.reporting import tables
 from graphsane_tf.serving import export
 from graphsane_tf.training import workdir as workdir_lib
@@ -200,7 +200,7 @@ class IncrementalRun:
     export.export_block(
         self.workdir / 'export' / str(index), user_vectors, item_vectors,
         self.interactions.user_ids[:block.num_users], self.interactions.item_ids[:block.num_items],
-        (context.history.indptr, context.history.indices), context.popularity)
+        context.history, context.popularity)
     folder = files.make_directory(self.workdir / 'per_user')
     temporary = folder / f'.block_{index}.npz'
     told = trainer.sampler.report()
@@ -232,11 +232,9 @@ class IncrementalRun:
     """
     options = self.config.evaluation
     return protocol.evaluate_block(
-        np.asarray(user_vectors), np.asarray(item_vectors),
-        (context.history.indptr, context.history.indices), self.interactions.user[rows],
+        ranking.DotProduct(user_vectors, item_vectors), context.history, self.interactions.user[rows],
         self.interactions.item[rows], context.popularity,
-        cutoffs=sorted({*options.cutoffs, 20}), map_denominator=options.map_denominator,
-        ndcg_ideal=options.ndcg_ideal, lists=lists)
+        metrics.Options(sorted({*options.cutoffs, 20}), options.map_denominator, options.ndcg_ideal), lists)
 
   def _on_blocks(self, block: Block, own: Dict[str, float], user_vectors,
                  item_vectors) -> Dict[str, List[Optional[float]]]:
@@ -246,11 +244,11 @@ class IncrementalRun:
       other = self.stream.block(index)
       context = self.context(index)
       users, items = min(block.num_users, other.num_users), min(block.num_items, other.num_items)
-      metrics = own if index == block.index else self.evaluate(
+      measured = own if index == block.index else self.evaluate(
           context, other.test, user_vectors[:users], item_vectors[:items]).metrics
-      recall.append(metrics.get(SELECTION_METRIC))
+      recall.append(measured.get(SELECTION_METRIC))
       chance.append(forgetting.random_recall(
-          context.history.indptr, context.history.indices, self.interactions.user[other.test],
+          context.history, self.interactions.user[other.test],
           self.interactions.item[other.test], users, items, int(SELECTION_METRIC.split('@')[1])))
     return {'recall': recall, 'chance': chance}
 

@@ -42,6 +42,6 @@ def test_random_recall_is_the_mean_over_all_orders():
   for unseen, held in (([0, 2, 3], {0, 3, 4}), ([0, 1, 2, 3], {2})):
     expected.append(np.mean([len(held & set(order[:2])) / len(held)
                              for order in itertools.permutations(unseen)]))
-  found = forgetting.random_recall(seen.indptr, seen.indices, user, item, 2, 4, 2)
+  found = forgetting.random_recall(seen, user, item, 2, 4, 2)
   assert found == pytest.approx(np.mean(expected))
-  assert forgetting.random_recall(seen.indptr, seen.indices, user[-1:], item[-1:], 2, 4, 2) == 0.
+  assert forgetting.random_recall(seen, user[-1:], item[-1:], 2, 4, 2) == 0.

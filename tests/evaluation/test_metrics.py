@@ -6,17 +6,18 @@ import pytest
 
 from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import metrics
+from graphsane_tf.graph import csr
 
 LOG3 = 1 / math.log2(3)
 
 
 def _held(lists):
   indptr = np.concatenate([[0], np.cumsum([len(one) for one in lists])])
-  return indptr, np.array([item for one in lists for item in one], dtype=np.int64)
+  return csr.Csr(indptr, np.array([item for one in lists for item in one], dtype=np.int64), 2000)
 
 
 def _one(ranked, relevant, k, **options):
-  values = metrics.per_user(np.array([ranked]), _held([relevant]), (k,), **options)
+  values = metrics.per_user(np.array([ranked]), _held([relevant]), metrics.Options((k,), **options))
   return {name.split('@')[0]: value[0] for name, value in values.items()}
 
 
@@ -43,9 +44,9 @@ def test_hand_computed_variants():
 
 def test_an_empty_slot_is_no_hit_for_the_last_item_of_the_user_before():
   """The key of (user 1, item -1) would be that of (user 0, last item)."""
-  values = metrics.per_user(np.array([[0, 1], [-1, -1]]), _held([[5], [3]]), (2,))
+  values = metrics.per_user(np.array([[0, 1], [-1, -1]]), _held([[5], [3]]), metrics.Options((2,)))
   np.testing.assert_array_equal(values['recall@2'], [0, 0])
-  values = metrics.per_user(np.array([[0, 5], [-1, -1]]), _held([[5], [3]]), (2,))
+  values = metrics.per_user(np.array([[0, 5], [-1, -1]]), _held([[5], [3]]), metrics.Options((2,)))
   np.testing.assert_array_equal(values['recall@2'], [1, 0])
 
 
@@ -69,8 +70,8 @@ def test_agrees_with_the_oracle(map_denominator, ndcg_ideal):
   ranked[::7, 12:] = -1
   lists = [rng.permutation(60)[:rng.integers(0, 30)] for _ in range(60)]
   options = {'map_denominator': map_denominator, 'ndcg_ideal': ndcg_ideal}
-  values = metrics.per_user(ranked, _held(lists), **options)
-  means = metrics.evaluate(ranked, _held(lists), **options)
+  values = metrics.per_user(ranked, _held(lists), metrics.Options(**options))
+  means = metrics.evaluate(ranked, _held(lists), metrics.Options(**options))
   assert len(values) == len(means) == 16
   for k in (5, 10, 15, 20):
     wanted = [_oracle(row.tolist(), set(one.tolist()), k, **options)
@@ -85,14 +86,14 @@ def test_agrees_with_the_oracle(map_denominator, ndcg_ideal):
 
 def test_users_without_held_out_items_do_not_count():
   ranked = np.array([[1, 2], [1, 2], [1, 2]])
-  means = metrics.evaluate(ranked, _held([[1], [], [9]]), (2,))
+  means = metrics.evaluate(ranked, _held([[1], [], [9]]), metrics.Options((2,)))
   assert means['recall@2'] == 0.5
   assert means['precision@2'] == 0.25
 
 
 def test_nothing_held_out():
-  assert metrics.evaluate(np.zeros((2, 5), int), _held([[], []]), (5,)) == {}
-  assert metrics.evaluate(np.zeros((0, 5), int), _held([]), (5,)) == {}
+  assert metrics.evaluate(np.zeros((2, 5), int), _held([[], []]), metrics.Options((5,))) == {}
+  assert metrics.evaluate(np.zeros((0, 5), int), _held([]), metrics.Options((5,))) == {}
 
 
 @pytest.mark.parametrize('options', [
@@ -100,4 +101,4 @@ def test_nothing_held_out():
     {'ndcg_ideal': 'best'}])
 def test_wrong_options_are_refused(options):
   with pytest.raises(UserError):
-    metrics.evaluate(np.zeros((1, 20), int), _held([[1]]), **options)
+    metrics.evaluate(np.zeros((1, 20), int), _held([[1]]), metrics.Options(**options))

@@ -3,18 +3,20 @@ import graphsane_tf  # Selects legacy Keras.
 import numpy as np
 import pytest
 
-from graphsane_tf.evaluation import protocol, ranking
+from graphsane_tf.evaluation import metrics, protocol, ranking
+from graphsane_tf.graph import csr
 
 # Three known users, four known items; the score of item i for user u is VALUES[u, i].
 VALUES = np.array([[4, 3, 2, 1], [1, 2, 3, 4], [4, 1, 1, 1]], np.float32)
-SEEN = np.array([0, 1, 1, 2]), np.array([0, 3])  # User 0 saw item 0, user 2 saw item 3.
+SEEN = csr.from_pairs([0, 2], [0, 3], 3, 4)  # User 0 saw item 0, user 2 saw item 3.
 POPULARITY = np.array([1, 5, 2, 5])
+SCORER = ranking.DotProduct(VALUES, np.eye(4, dtype=np.float32))
 
 
 def _evaluate(held_user, held_item, **options):
   return protocol.evaluate_block(
-      VALUES, np.eye(4, dtype=np.float32), SEEN, np.array(held_user, int),
-      np.array(held_item, int), POPULARITY, cutoffs=(1, 2), **options)
+      SCORER, SEEN, np.array(held_user, int), np.array(held_item, int), POPULARITY,
+      metrics.Options((1, 2), **options))
 
 
 def test_known_and_new_users_are_kept_apart():
@@ -48,22 +50,8 @@ def test_nothing_held_out():
 
 def test_lists_longer_than_the_catalogue():
   result = protocol.evaluate_block(
-      VALUES, np.eye(4, dtype=np.float32), SEEN, np.array([0, 5]), np.array([3, 0]), POPULARITY)
+      SCORER, SEEN, np.array([0, 5]), np.array([3, 0]), POPULARITY)
   assert result.metrics['recall@5'] == result.new_users['recall@20'] == 1
-
-
-@pytest.mark.parametrize('chunk,tile', [(1, 1), (64, 64), (512, 8192)])
-def test_sizes_change_nothing(chunk, tile):
-  rng = np.random.default_rng(0)
-  # Whole numbers, whose products are exact.
-  users, items = rng.integers(-9, 10, (150, 24)), rng.integers(-9, 10, (260, 24))
-  seen = np.arange(151) * 4, rng.integers(260, size=600)
-  pairs = np.unique(rng.integers(180 * 300, size=900))
-  arguments = users, items, seen, pairs // 300, pairs % 300, np.arange(260)
-  first = protocol.evaluate_block(*arguments)
-  again = protocol.evaluate_block(*arguments, user_chunk=chunk, item_tile=tile)
-  assert first.metrics == again.metrics and first.new_users == again.new_users
-  assert first.coverage == again.coverage
 
 
 @pytest.mark.parametrize('length', [3, 40, 330])
@@ -71,24 +59,25 @@ def test_sizes_change_nothing(chunk, tile):
 def test_lists_that_leave_out_less_change_nothing(length, num_items, monkeypatch):
   rng = np.random.default_rng(1)
   # Whole numbers: many scores are equal.
-  users, items = rng.integers(-1, 2, (150, 4)), rng.integers(-1, 2, (num_items, 4))
+  scorer = ranking.DotProduct(rng.integers(-1, 2, (150, 4)), rng.integers(-1, 2, (num_items, 4)))
   degree = rng.integers(num_items, size=150)
   indptr = np.concatenate([[0], np.cumsum(degree)])
   indices = np.concatenate([np.sort(rng.permutation(num_items)[:d]) for d in degree])
   # The lists leave out the first half of a user's seen items; some users have none.
   half = np.concatenate([np.arange(d) < d // 2 for d in degree])
-  fewer = np.concatenate([[0], np.cumsum(degree // 2)]), indices[half]
+  fewer = csr.Csr(np.concatenate([[0], np.cumsum(degree // 2)]), indices[half], num_items)
   listed = np.flatnonzero(rng.random(150) < .8)
   lists = ranking.Lists(
-      listed, ranking.top_k(users, items, listed, fewer, min(length, num_items))[0])
+      listed, ranking.top_k(scorer, listed, fewer, min(length, num_items))[0])
   pairs = np.unique(rng.integers(180 * 300, size=2000))
-  arguments = users, items, (indptr, indices), pairs // 300, pairs % 300, np.arange(num_items)
+  arguments = (scorer, csr.Csr(indptr, indices, num_items), pairs // 300, pairs % 300,
+               np.arange(num_items))
   plain = protocol.evaluate_block(*arguments)
   ranked, original = [], ranking.top_k
 
-  def spy(user_vectors, item_vectors, users, *others):
+  def spy(scorer, users, *others):
     ranked.extend(users)
-    return original(user_vectors, item_vectors, users, *others)
+    return original(scorer, users, *others)
 
   monkeypatch.setattr(ranking, 'top_k', spy)
   shared = protocol.evaluate_block(*arguments, lists=lists)

@@ -5,12 +5,13 @@ import pytest
 import tensorflow as tf
 
 from graphsane_tf.evaluation import ranking
+from graphsane_tf.graph import csr
 
 SIZES = [(1, 1), (3, 7), (64, 64), (65, 100), (100, 130), (512, 8_192)]
 
 
 def _csr(matrix):
-  return np.concatenate([[0], np.cumsum(matrix.sum(axis=1))]), np.nonzero(matrix)[1]
+  return csr.from_pairs(*np.nonzero(matrix), *matrix.shape)
 
 
 def _oracle(user_vectors, item_vectors, users, seen, k):
@@ -31,7 +32,8 @@ def test_agrees_with_the_oracle_with_ties_and_full_users(chunk, tile, k):
   seen = rng.random((150, 333)) < 0.15
   seen[5], seen[6], seen[7, 1:] = True, False, True
   users = rng.permutation(150)[:131]
-  ids, scores = ranking.top_k(user_vectors, item_vectors, users, _csr(seen), k, chunk, tile)
+  ids, scores = ranking.top_k(
+      ranking.DotProduct(user_vectors, item_vectors), users, _csr(seen), k, chunk, tile)
   wanted_ids, wanted_scores = _oracle(user_vectors, item_vectors, users, seen, k)
   np.testing.assert_array_equal(ids, wanted_ids)
   np.testing.assert_array_equal(scores, wanted_scores)
@@ -45,8 +47,8 @@ def test_lists_are_right_within_the_rounding_of_a_product(chunk, tile, dimension
   rng = np.random.default_rng(1)
   item_vectors = rng.normal(size=(40, dimension)).astype(np.float32)[rng.integers(40, size=997)]
   user_vectors = rng.normal(size=(130, dimension)).astype(np.float32)
-  nothing = np.zeros(131, int), np.zeros(0, int)
-  ids, scores = ranking.top_k(user_vectors, item_vectors, np.arange(130), nothing, 60, chunk, tile)
+  ids, scores = ranking.top_k(ranking.DotProduct(user_vectors, item_vectors), np.arange(130),
+                              csr.from_pairs([], [], 130, 997), 60, chunk, tile)
   exact = user_vectors.astype(np.float64) @ item_vectors.astype(np.float64).T
   bound = dimension * np.finfo(np.float32).eps * (np.abs(user_vectors) @ np.abs(item_vectors).T).max()
   assert all(len(set(row)) == 60 for row in ids)
@@ -57,15 +59,15 @@ def test_lists_are_right_within_the_rounding_of_a_product(chunk, tile, dimension
 
 
 def test_all_negative_scores_are_not_beaten_by_padding():
-  ids, scores = ranking.top_k(
-      np.ones((2, 4)), -np.ones((3, 4)), np.arange(2), (np.array([0, 1, 1]), np.array([0])), 4)
+  ids, scores = ranking.top_k(ranking.DotProduct(np.ones((2, 4)), -np.ones((3, 4))), np.arange(2),
+                              csr.from_pairs([0], [0], 2, 3), 4)
   np.testing.assert_array_equal(ids, [[1, 2, -1, -1], [0, 1, 2, -1]])
   np.testing.assert_array_equal(scores[1], [-4, -4, -4, -np.inf])
 
 
 def test_no_users():
-  ids, scores = ranking.top_k(
-      np.ones((2, 4)), np.ones((3, 4)), np.zeros(0, int), (np.zeros(3, int), np.zeros(0, int)), 2)
+  ids, scores = ranking.top_k(ranking.DotProduct(np.ones((2, 4)), np.ones((3, 4))), np.zeros(0, int),
+                              csr.from_pairs([], [], 2, 3), 2)
   assert ids.shape == scores.shape == (0, 2)
 
 
@@ -76,14 +78,15 @@ def test_is_repeatable_and_traced_once(monkeypatch, gpu):
   # Whole numbers, whose products are exact.
   users, items = rng.integers(-9, 10, (200, 16)), rng.integers(-9, 10, (300, 16))
   seen = _csr(rng.random((200, 300)) < 0.1)
-  first = ranking.top_k(users, items, np.arange(200), seen, 20, 64, 128)
-  again = ranking.top_k(users, items, np.arange(200), seen, 20, 64, 128)
-  ranking.top_k(users[:50, :7], items[:, :7], np.arange(50), (seen[0][:51], seen[1]), 5)
+  scorer = ranking.DotProduct(users, items)
+  first = ranking.top_k(scorer, np.arange(200), seen, 20, 64, 128)
+  again = ranking.top_k(scorer, np.arange(200), seen, 20, 64, 128)
+  ranking.top_k(ranking.DotProduct(users[:50, :7], items[:, :7]), np.arange(50), seen, 5)
   for one, two in zip(first, again):
     np.testing.assert_array_equal(one, two)
   # With a GPU the scores are TensorFlow's, which runs anywhere.
   monkeypatch.setattr(ranking, '_has_gpu', lambda: not gpu)
-  other = ranking.top_k(users, items, np.arange(200), seen, 20, 64, 128)
+  other = ranking.top_k(scorer, np.arange(200), seen, 20, 64, 128)
   for one, two in zip(first, other):
     np.testing.assert_array_equal(one, two)
   assert ranking._masked_scores.experimental_get_tracing_count() == 1

@@ -4,7 +4,7 @@ import json
 import numpy as np
 
 from graphsane_tf import files
-from graphsane_tf.evaluation.metrics import CUTOFFS, METRICS
+from graphsane_tf.evaluation.metrics import METRICS, Options
 from graphsane_tf.training import grid
 
 NUM_USERS = 40
@@ -30,7 +30,7 @@ def write_cell(cell: grid.Cell, blocks: int = 3, seconds: float = 5.) -> None:
   last = 0 if cell.base is None else blocks
   for block in range(last + 1):
     values = recall_of(cell, block)
-    names = [f'{metric}@{k}' for metric in METRICS for k in CUTOFFS]
+    names = [f'{metric}@{k}' for metric in METRICS for k in Options().cutoffs]
     entries.append({'block': block, 'test': {name: float(values.mean()) for name in names},
                     'train_seconds': seconds})
     if 'adaptive' in cell.name:

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from graphsane_tf.errors import UserError
+from graphsane_tf.graph import csr
 from graphsane_tf.serving import export
 
 NUM_USERS, NUM_ITEMS, DIMENSION = 37, 101, 6
@@ -27,14 +28,14 @@ def _arrays(seed=0):
   return {
       'user_vectors': rng.integers(-2, 3, (NUM_USERS, DIMENSION)).astype(np.float32),
       'item_vectors': rng.integers(-2, 3, (NUM_ITEMS, DIMENSION)).astype(np.float32),
-      'user_ids': USER_IDS, 'item_ids': ITEM_IDS, 'seen': (indptr, np.nonzero(seen)[1]),
+      'user_ids': USER_IDS, 'item_ids': ITEM_IDS, 'seen': csr.Csr(indptr, np.nonzero(seen)[1], NUM_ITEMS),
       'popularity': rng.integers(0, 20, NUM_ITEMS)}
 
 
 def _oracle(arrays, user, k):
   """[(item id, score)] of one known user."""
   scores = (arrays['item_vectors'] @ arrays['user_vectors'][user]).astype(np.float64)
-  indptr, indices = arrays['seen']
+  indptr, indices = arrays['seen'].indptr, arrays['seen'].indices
   scores[indices[indptr[user]:indptr[user + 1]]] = -np.inf
   order = np.argsort(-scores, kind='stable')[:k]
   return [(ITEM_IDS[item], scores[item]) for item in order if scores[item] > -np.inf]
@@ -112,7 +113,7 @@ def test_answers_are_right_within_the_rounding_of_a_product(tmp_path):
   """With twins in the catalogue, whose scores any product may round differently."""
   rng = np.random.default_rng(2)
   arrays = dict(
-      _arrays(), seen=(np.zeros(NUM_USERS + 1, int), np.zeros(0, int)),
+      _arrays(), seen=csr.from_pairs([], [], NUM_USERS, NUM_ITEMS),
       user_vectors=rng.normal(size=(NUM_USERS, 48)),
       item_vectors=rng.normal(size=(7, 48))[rng.integers(7, size=NUM_ITEMS)])
   export.export_block(tmp_path / 'm', **arrays)
@@ -126,9 +127,9 @@ def test_answers_are_right_within_the_rounding_of_a_product(tmp_path):
 
 
 def test_unsorted_seen_items_are_accepted(tmp_path, arrays):
-  indptr, indices = arrays['seen']
+  indptr, indices = arrays['seen'].indptr, arrays['seen'].indices
   mixed = np.concatenate([indices[start:stop][::-1] for start, stop in zip(indptr, indptr[1:])])
-  export.export_block(tmp_path / 'm', **dict(arrays, seen=(indptr, mixed)))
+  export.export_block(tmp_path / 'm', **dict(arrays, seen=csr.Csr(indptr, mixed, NUM_ITEMS)))
   assert export.recommend(tmp_path / 'm', USER_IDS[:3], 9) == [
       _oracle(arrays, user, 9) for user in range(3)]
 
@@ -167,7 +168,7 @@ def test_tables_are_not_graph_constants(tmp_path, path):
   export.export_block(
       tmp_path / 'm', rng.normal(size=(users, 32)), rng.normal(size=(items, 32)),
       [f'user-{number}' for number in range(users)], [f'item-{number}' for number in range(items)],
-      (np.arange(users + 1) * 5, rng.integers(items, size=users * 5)), np.ones(items))
+      csr.Csr(np.arange(users + 1) * 5, rng.integers(items, size=users * 5), items), np.ones(items))
   small, large = (pathlib.Path(folder, 'saved_model.pb').stat().st_size
                   for folder in (path, tmp_path / 'm'))
   assert abs(large - small) < 2000
@@ -187,7 +188,7 @@ def test_replaces_an_older_export_and_leaves_no_other_file(tmp_path, arrays):
     ({'item_ids': ITEM_IDS[:-1] + ITEM_IDS[:1]}, 'item ids'),
     ({'popularity': np.ones(3)}, 'popularity'),
     ({'item_vectors': np.full((NUM_ITEMS, DIMENSION), np.nan)}, 'not finite'),
-    ({'seen': (np.arange(NUM_USERS + 1), np.full(NUM_USERS, NUM_ITEMS))}, 'seen items'),
+    ({'seen': csr.Csr(np.arange(NUM_USERS + 1), np.full(NUM_USERS, NUM_ITEMS), NUM_ITEMS)}, 'seen items'),
 ])
 def test_refuses_what_does_not_fit(tmp_path, arrays, change, message):
   with pytest.raises(UserError, match=message):
