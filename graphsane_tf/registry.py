@@ -3,10 +3,13 @@
 A file of the user's own, outside the package, adds a method with a decorator:
 
     from graphsane_tf import negatives
+    from graphsane_tf.negatives.base import NegativeSampler
 
-    @negatives.REGISTRY.register('mypop')
-    class MyPopularity(negatives.NegativeSampler):
+    @negatives.REGISTRY.register('mypop', power=(0.5, rules.WEIGHT))
+    class MyPopularity(NegativeSampler):
       ...
+
+Its options become a section of the configuration, here `--config.mypop.power`.
 
 `--plugin=path/to/file.py` executes it before the flags are read, and an installed package is found by its entry
 point in the group `graphsane_tf.plugins`. Both are Python code that runs with the user's rights.

@@ -1,11 +1,8 @@
 """Graph models by name."""
-from graphsane_tf.backbones.base import Backbone, Encoding
-from graphsane_tf.backbones.lightgcn import LightGCN
-from graphsane_tf.backbones.mgccf import MGCCF
-from graphsane_tf.backbones.pinsage import PinSage
+from graphsane_tf.registry import Registry
 
-REGISTRY = {
-    'mgccf': MGCCF,
-    'lightgcn': LightGCN,
-    'pinsage': PinSage,
-}
+REGISTRY = Registry('backbone', {
+    'mgccf': 'graphsane_tf.backbones.mgccf:MGCCF',
+    'lightgcn': 'graphsane_tf.backbones.lightgcn:LightGCN',
+    'pinsage': 'graphsane_tf.backbones.pinsage:PinSage',
+})

@@ -1,11 +1,8 @@
 """Item clusters by name."""
-from graphsane_tf.clustering.base import ItemClusters
-from graphsane_tf.clustering.categories import GivenCategories
-from graphsane_tf.clustering.kmeans import KMeansClusters
-from graphsane_tf.clustering.structural import StructuralClusters
+from graphsane_tf.registry import Registry
 
-REGISTRY = {
-    'structural': StructuralClusters,
-    'kmeans': KMeansClusters,
-    'categories': GivenCategories,
-}
+REGISTRY = Registry('clustering', {
+    'structural': 'graphsane_tf.clustering.structural:StructuralClusters',
+    'kmeans': 'graphsane_tf.clustering.kmeans:KMeansClusters',
+    'categories': 'graphsane_tf.clustering.categories:GivenCategories',
+})

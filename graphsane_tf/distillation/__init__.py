@@ -1,14 +1,10 @@
 """Distillers by name."""
-from graphsane_tf.distillation.base import Distiller, NoDistiller, Teacher
-from graphsane_tf.distillation.contrastive import Sgct
-from graphsane_tf.distillation.graphsail import GraphSail
-from graphsane_tf.distillation.lsp import Lsp
-from graphsane_tf.distillation.lwckd import LwcKd
+from graphsane_tf.registry import Registry
 
-REGISTRY = {
-    'none': NoDistiller,
-    'lsp': Lsp,
-    'graphsail': GraphSail,
-    'sgct': Sgct,
-    'lwckd': LwcKd,
-}
+REGISTRY = Registry('distiller', {
+    'none': 'graphsane_tf.distillation.base:NoDistiller',
+    'lsp': 'graphsane_tf.distillation.lsp:Lsp',
+    'graphsail': 'graphsane_tf.distillation.graphsail:GraphSail',
+    'sgct': 'graphsane_tf.distillation.contrastive:Sgct',
+    'lwckd': 'graphsane_tf.distillation.lwckd:LwcKd',
+})

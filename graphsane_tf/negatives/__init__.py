@@ -1,22 +1,14 @@
 """Negative samplers by name."""
-from graphsane_tf.negatives.base import Choice, Draw, NegativeSampler, NoSampler
-from graphsane_tf.negatives.demix import DeMix
-from graphsane_tf.negatives.dns import DNS
-from graphsane_tf.negatives.esns import ESNS
-from graphsane_tf.negatives.nscaching import NSCaching
-from graphsane_tf.negatives.pinsage import PinSageNegatives
-from graphsane_tf.negatives.pns import RankGeometric
-from graphsane_tf.negatives.sane import Sane
-from graphsane_tf.negatives.warp import Warp
+from graphsane_tf.registry import Registry
 
-REGISTRY = {
-    'uniform': NoSampler,
-    'warp': Warp,
-    'pns': RankGeometric,
-    'pinsage': PinSageNegatives,
-    'nscaching': NSCaching,
-    'esns': ESNS,
-    'demix': DeMix,
-    'dns': DNS,
-    'sane': Sane,
-}
+REGISTRY = Registry('sampler', {
+    'uniform': 'graphsane_tf.negatives.base:NoSampler',
+    'warp': 'graphsane_tf.negatives.warp:Warp',
+    'pns': 'graphsane_tf.negatives.pns:RankGeometric',
+    'pinsage': 'graphsane_tf.negatives.pinsage:PinSageNegatives',
+    'nscaching': 'graphsane_tf.negatives.nscaching:NSCaching',
+    'esns': 'graphsane_tf.negatives.esns:ESNS',
+    'demix': 'graphsane_tf.negatives.demix:DeMix',
+    'dns': 'graphsane_tf.negatives.dns:DNS',
+    'sane': 'graphsane_tf.negatives.sane:Sane',
+})

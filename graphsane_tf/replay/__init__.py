@@ -1,10 +1,8 @@
 """Replay policies by name."""
-from graphsane_tf.replay.base import NoReplay, ReplayPolicy
-from graphsane_tf.replay.inverse_degree import InverseDegreeReplay
-from graphsane_tf.replay.uniform import UniformReplay
+from graphsane_tf.registry import Registry
 
-REGISTRY = {
-    'none': NoReplay,
-    'uniform': UniformReplay,
-    'inverse_degree': InverseDegreeReplay,
-}
+REGISTRY = Registry('replay policy', {
+    'none': 'graphsane_tf.replay.base:NoReplay',
+    'uniform': 'graphsane_tf.replay.uniform:UniformReplay',
+    'inverse_degree': 'graphsane_tf.replay.inverse_degree:InverseDegreeReplay',
+})

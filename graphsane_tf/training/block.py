@@ -10,6 +10,7 @@ import tqdm
 
 from graphsane_tf import backbones, distillation, negatives
 from graphsane_tf.backbones.base import Backbone
+from graphsane_tf.distillation.base import Teacher
 from graphsane_tf.errors import UserError
 from graphsane_tf.graph import views
 from graphsane_tf.random import host_generator, host_seed
@@ -87,7 +88,7 @@ class BlockTrainer:
       optimizers.grow_state(
           previous.optimizer, previous.backbone.named_variables(), self.model.optimizer,
           backbone.named_variables())
-      teacher = distillation.Teacher(previous.backbone, previous.graph)
+      teacher = Teacher(previous.backbone, previous.graph)
     self.sampler = negatives.REGISTRY[config.sampler if context.index else 'uniform'](
         config, context, seed)
     if previous is not None:

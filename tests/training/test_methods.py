@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from graphsane_tf import backbones, config as config_lib, distillation, replay
+from graphsane_tf.distillation.base import Teacher
 from graphsane_tf.errors import UserError
 from graphsane_tf.random import Seeds
 from graphsane_tf.serving import export
@@ -84,7 +85,7 @@ def _make(tmp_path_factory):
       if moved:
         variable.assign_add(.05 * rng.normal(size=value.shape))
     # The teacher copies nothing before it is first asked; the distiller may have asked already.
-    teacher = distillation.Teacher(previous.backbone, previous.graph)
+    teacher = Teacher(previous.backbone, previous.graph)
     trainer.distiller.__init__(config, context, teacher, (config.seed, 1))
     return trainer, previous
 
