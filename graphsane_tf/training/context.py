@@ -59,6 +59,16 @@ class BlockContext:
     return self._train.start
 
   @property
+  def num_rows(self) -> int:
+    """Rows up to and including the block's last."""
+    return self._train.stop
+
+  @property
+  def block_rows(self) -> int:
+    """Rows of the block itself."""
+    return self._train.stop - self._train.start
+
+  @property
   def history_users(self) -> np.ndarray:
     """[num_history_rows] int32 user of each row before the block's first."""
     return self._user[:self._train.start]

@@ -1,0 +1,9 @@
+"""Simple models by name: what a user would refit from scratch instead."""
+from graphsane_tf.registry import Registry
+
+REGISTRY = Registry('peer', {
+    'popularity': 'graphsane_tf.peers.popularity:Popularity',
+    'neighbours': 'graphsane_tf.peers.neighbours:Neighbours',
+    'ease': 'graphsane_tf.peers.ease:Ease',
+    'ials': 'graphsane_tf.peers.ials:ImplicitAls',
+})

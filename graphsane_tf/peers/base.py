@@ -1,0 +1,75 @@
+"""What a peer is: a simple model that is fitted at once, to all rows so far."""
+import abc
+from typing import Any, Callable, Dict, List, Union
+
+import numpy as np
+import scipy.sparse
+
+from graphsane_tf.evaluation import ranking
+
+Weights = Union[np.ndarray, scipy.sparse.csr_matrix]
+
+
+class Peer(abc.ABC):
+  """A model without gradient steps, refitted on all rows of every block.
+
+  To add one: subclass, implement `fit`, name its few settings in `settings`, and register it
+  (`graphsane_tf.registry`). It is ranked and measured like every other model; the setting that ranks the
+  base block's validation rows best is used in all later blocks.
+  """
+
+  # Values to choose from for each setting; the first of each is the default.
+  settings: Dict[str, List[Any]] = {}
+
+  @abc.abstractmethod
+  def fit(self, context, **settings) -> ranking.Scorer:
+    """A model of all rows of a `BlockContext`, with one value of each setting."""
+
+
+def choices(settings: Dict[str, List[Any]]) -> List[Dict[str, Any]]:
+  """Every combination of settings."""
+  combinations: List[Dict[str, Any]] = [{}]
+  for name, values in settings.items():
+    combinations = [{**chosen, name: value} for chosen in combinations for value in values]
+  return combinations
+
+
+def decay(context, half_life: float) -> np.ndarray:
+  """[num_rows] float32 weights of all rows so far: 1 for the newest, half of it `half_life` blocks earlier.
+
+  Args:
+    context: a `BlockContext`.
+    half_life: in blocks of the size of an incremental one; 0 weighs all rows equally.
+  """
+  rows = context.num_rows
+  if not half_life:
+    return np.ones(rows, np.float32)
+  age = np.arange(rows)[::-1] / max(context.block_rows, 1)
+  return np.exp2(-age / half_life).astype(np.float32)
+
+
+def profiles(context, half_life: float = 0.) -> scipy.sparse.csr_matrix:
+  """[num_users, num_items] float32 what each user has taken, old rows weighed less."""
+  users, items = context.rows(slice(0, context.num_rows))
+  return scipy.sparse.csr_matrix((decay(context, half_life), (users, items)),
+                                 shape=(context.num_users, context.num_items))
+
+
+class ItemWeights(ranking.Scorer):
+  """Scores of profiles times item-item weights."""
+
+  def __init__(self, profile: scipy.sparse.csr_matrix, weights: Weights):
+    """Takes [num_users, num_items] profiles and [num_items, num_items] weights, dense or sparse."""
+    self.profile = profile
+    self.weights = weights
+    self.num_users, self.num_items = profile.shape
+
+  def tile(self, start: int, stop: int) -> Callable[[np.ndarray, np.ndarray], None]:
+    whole = start == 0 and stop == self.num_items
+    weights = self.weights if whole else self.weights[:, start:stop]
+
+    def write(users, out):
+      scores = self.profile[users] @ weights
+      out[:] = scores.toarray() if scipy.sparse.issparse(scores) else scores
+
+    return write
