@@ -133,7 +133,8 @@ RULES: Dict[str, Rule] = {
     'model.num_knn': COUNT,
     'model.dropout': Rule(float, low=0, high=1, below=True),
     'model.l2': WEIGHT,
-    'model.num_layers': COUNT_OR_0,
+    # Each step is traced: dozens take minutes before the first batch.
+    'model.num_layers': Rule(int, low=0, high=16),
     'model.pinsage_scale': POSITIVE,
     'model.proximity': WEIGHT,
     'model.graph_scope': one_of('accumulated', 'block'),
