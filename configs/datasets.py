@@ -4,6 +4,7 @@ The defaults were chosen on logs of a few hundred thousand rows. Only the two lo
 and more need something else.
 """
 from graphsane_tf.config import default_config
+from graphsane_tf.errors import UserError
 
 
 def _plain():
@@ -30,4 +31,7 @@ def get_config(name: str = 'drift'):
   Args:
     name: a value of --dataset.
   """
+  if name not in _CONFIGS:
+    raise UserError(f'--config=configs/datasets.py:{name}: there is no configuration {name}; choose '
+                    f'from {", ".join(_CONFIGS)}.')
   return _CONFIGS[name]()

@@ -12,6 +12,7 @@ import sys
 from absl import flags
 
 from graphsane_tf import cli
+from graphsane_tf.errors import UserError
 from graphsane_tf.reporting import reproduction, specs
 from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.training import grid
@@ -32,7 +33,10 @@ _TABLES_ONLY = flags.DEFINE_bool('tables_only', False, 'Only write what the fini
 def main():
   log = lambda line: print(line, flush=True)
   names = specs.select(_WHAT.value)
-  extra = shlex.split(_EXTRA.value)
+  try:
+    extra = shlex.split(_EXTRA.value)
+  except ValueError as error:
+    raise UserError(f'--extra={_EXTRA.value}: {error}; quote it as a shell would.') from error
   recipes = cli.log_recipes(pathlib.Path(__file__).resolve().parents[1] / 'configs' / 'logs.py')
   datasets = cli.datasets_flags(_DATASETS.value, recipes, _DATA_DIR.value, _DRIFT_SIZE.value)
   cells = grid.cells(specs.rows_of(names), datasets, _SEEDS.value, _WORKDIR.value, extra)

@@ -20,16 +20,18 @@ _BLOCK = flags.DEFINE_string('block', 'all', 'all, or the number of one block to
 
 def main():
   from graphsane_tf.training import incremental, workdir  # pylint: disable=g-import-not-at-top
-  if _BLOCK.value != 'all' and not _BLOCK.value.isdigit():
+  if _BLOCK.value != 'all' and not _BLOCK.value.isdecimal():
     raise UserError(f'--block={_BLOCK.value} is neither all nor a number.')
+  blocks = None if _BLOCK.value == 'all' else [int(_BLOCK.value)]
   config = cli.config_from_flags()
+  incremental.check_blocks(blocks, config)
   data = data_flags.from_flags()
   interactions = prepare.load(**data)
   print(describe.describe(interactions, data['name']), flush=True)
   incremental.run(
       config, interactions, _WORKDIR.value, choices=workdir.data_choices(data),
-      blocks=None if _BLOCK.value == 'all' else [int(_BLOCK.value)], overwrite=_OVERWRITE.value,
-      profile=_PROFILE.value, log=lambda line: print(line, flush=True))
+      blocks=blocks, overwrite=_OVERWRITE.value, profile=_PROFILE.value,
+      log=lambda line: print(line, flush=True))
 
 
 if __name__ == '__main__':

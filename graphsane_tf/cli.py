@@ -1,5 +1,4 @@
 """What every command-line tool shares: flags to configuration, and errors people can read."""
-import importlib.util
 import os
 import re
 import sys
@@ -8,17 +7,24 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 from absl import app
 from absl import flags
 from absl import logging
+from ml_collections import config_dict
 from ml_collections import config_flags
 
+from graphsane_tf import config as config_lib
+from graphsane_tf import config_files
+from graphsane_tf import config_rules
 from graphsane_tf.data import recipes as data_recipes
 from graphsane_tf.errors import UserError
 
 # Short flags and the configuration fields they set.
-_CHOICES = {'backbone': 'backbone', 'kd': 'kd', 'replay': 'replay', 'sampler': 'sampler',
-            'clusters': 'clusters'}
-_NUMBERS = {'seed': 'seed', 'base_epochs': 'train.base_epochs', 'epochs': 'train.epochs',
-            'batch_size': 'train.batch_size', 'embedding_dim': 'model.embedding_dim'}
-_SHARES = {'replay_ratio': 'replay_options.ratio', 'replay_window': 'replay_options.window'}
+_FIELDS = {
+    **{name: name for name in ('backbone', 'kd', 'replay', 'sampler', 'clusters', 'sane_variant',
+                               'full_retrain', 'seed', 'base_from')},
+    **{name: f'train.{name}' for name in ('base_epochs', 'epochs', 'batch_size', 'learning_rate')},
+    'embedding_dim': 'model.embedding_dim', 'replay_ratio': 'replay_options.ratio',
+    'replay_window': 'replay_options.window'}
+_HELP = {'learning_rate': 'Of incremental blocks. ', 'base_from': 'Another run whose base block is '
+         'taken over. ', 'full_retrain': 'Train each block from fresh weights on all rows so far. '}
 
 
 def fail(message: str) -> None:
@@ -52,17 +58,32 @@ def run(main: Callable[[], None]) -> None:
   app.run(guarded, flags_parser=parse)
 
 
+class _ConfigFile(flags.ArgumentParser):
+  """Reads --config; whatever is wrong with the file, or with a --config.field, is one sentence."""
+
+  def parse(self, path: str) -> config_dict.ConfigDict:
+    try:
+      config = config_files.load_config(path)
+      config_files.check_overrides(config, flags.FLAGS.read_flags_from_files(sys.argv, force_gnu=False))
+    except UserError as error:
+      fail(str(error))
+    config.lock()
+    return config
+
+  def flag_type(self) -> str:
+    return 'config object'
+
+
 def define_config(default_path: str) -> None:
   """Defines --config, a file of `configs/`; --config.field=value changes a field."""
+  config_flags.DEFINE_config_file(
+      'config', None, 'Configuration file, Python that is run: open only files that you trust. '
+      '--config.field=value changes a field.')
+  flags.FLAGS['config'].parser = _ConfigFile()
   try:
-    config_flags.DEFINE_config_file(
-        'config', default_path, 'Configuration file; --config.field=value changes a field.',
-        lock_config=True)
-  except (AttributeError, KeyError) as error:
-    given = [a.split('=')[0] for a in sys.argv if a.startswith(('--config.', '-config.'))]
-    field = str(error.args[0]).strip('"\'').split("'")[0]
-    fail(f'{", ".join(given)}: the configuration has no field {field!r}; graphsane_tf/config.py '
-         'lists them.')
+    flags.FLAGS.set_default('config', default_path)
+  except (flags.Error, ValueError) as error:
+    fail(' '.join(str(error).split()))
 
 
 def load_tensorflow() -> None:
@@ -98,57 +119,55 @@ def define_method_flags() -> None:
   """Defines the flags that choose methods and their most changed settings."""
   # Registries import TensorFlow, which a tool that only reads data does not need.
   load_tensorflow()
-  from graphsane_tf import backbones, clustering, config, distillation, negatives, replay  # pylint: disable=g-import-not-at-top
-  registries = {'backbone': backbones, 'kd': distillation, 'replay': replay, 'sampler': negatives,
-                'clusters': clustering}
-  plain = config.default_config()
-  for name, module in registries.items():
-    flags.DEFINE_enum(name, None, list(module.REGISTRY), f'(default: {plain[name]})')
-  flags.DEFINE_enum('sane_variant', None, list(config.SANE_VARIANTS),
-                    f'Kind of SANE (default: {plain.sane_variant}).')
+  plain = config_rules.flatten(config_lib.default_config().to_dict())
+  for name, field in _FIELDS.items():
+    rule = config_rules.RULES[field]
+    text = f'{_HELP.get(name, "")}Sets config.{field} (default: {plain[field]!r}).'
+    bounds = {'lower_bound': rule.low, 'upper_bound': rule.high}
+    if rule.allowed():
+      flags.DEFINE_enum(name, None, list(rule.allowed()), text)
+    elif rule.kind is bool:
+      flags.DEFINE_bool(name, None, text)
+    elif rule.kind is int:
+      flags.DEFINE_integer(name, None, text, **bounds)
+    elif rule.kind is float:
+      flags.DEFINE_float(name, None, text, **bounds)
+    else:
+      flags.DEFINE_string(name, None, text)
   flags.DEFINE_bool('sane', False, 'Short for --sampler=sane.')
-  flags.DEFINE_bool('full_retrain', None, 'Train each block from fresh weights on all rows so far.')
-  for name, field in _SHARES.items():
-    flags.DEFINE_float(name, None, f'Sets config.{field}.', lower_bound=0., upper_bound=1.)
-  for name, field in _NUMBERS.items():
-    flags.DEFINE_integer(name, None, f'Sets config.{field}.', lower_bound=0 if name == 'seed' else 1)
-  flags.DEFINE_float('learning_rate', None, 'Of incremental blocks; sets '
-                     'config.train.learning_rate.', lower_bound=0.)
-  flags.DEFINE_string('base_from', None, 'Another run whose base block is taken over.')
 
 
-def config_from_flags(log: Callable[[str], None] = print):
-  """The configuration of --config with the method flags that were given."""
+def config_from_flags(log: Callable[[str], None] = print) -> config_dict.ConfigDict:
+  """The configuration of --config with the method flags that were given, each field checked."""
   from graphsane_tf import negatives  # pylint: disable=g-import-not-at-top
   values = flags.FLAGS
   config = values.config
-  try:
-    config.kd  # A file that could not be loaded says so at the first use.
-  except OSError as error:
-    raise UserError(f'--config: {str(error).splitlines()[-1].strip()}.') from error
+  given = {name: values[name].value for name in _FIELDS if values[name].value is not None}
   if values.sane:
-    if values.sampler not in (None, 'sane'):
-      raise UserError(f'--sane and --sampler={values.sampler} name different samplers: give one.')
-    config.sampler = 'sane'
-  fields = {**_CHOICES, **_NUMBERS, **_SHARES, 'full_retrain': 'full_retrain',
-            'sane_variant': 'sane_variant', 'learning_rate': 'train.learning_rate',
-            'base_from': 'base_from'}
-  for name, field in fields.items():
-    if values[name].value is not None:
-      config.update_from_flattened_dict({field: values[name].value})
+    if given.get('sampler', 'sane') != 'sane':
+      raise UserError(f'--sane and --sampler={given["sampler"]} name different samplers: give one.')
+    given['sane'] = 'sane'
+  long = values['config'].override_values
+  for name, value in given.items():
+    field = _FIELDS.get(name, 'sampler')
+    if field in long and long[field] != value:
+      short = '--sane' if name == 'sane' else f'--{name}={value}'
+      raise UserError(f'{short} and --config.{field}={long[field]} disagree: give one.')
+    config.update_from_flattened_dict({field: value})
+  config_lib.resolved(config)
   used = negatives.REGISTRY[config.sampler].flags
   for name in ('clusters', 'sane_variant'):
-    if values[name].value is not None and name not in used:
+    if name in given and name not in used:
       log(f'note: --{name} has no effect with --sampler={config.sampler}.')
   return config
 
 
 def log_recipes(path) -> Dict[str, Dict[str, Any]]:
   """The dict RECIPES of a configuration file such as configs/logs.py."""
-  spec = importlib.util.spec_from_file_location('log_recipes', path)
-  module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  return module.RECIPES
+  recipes = getattr(config_files.load_module(str(path), str(path)), 'RECIPES', None)
+  if not isinstance(recipes, dict):
+    raise UserError(f'{path} has no dict RECIPES of data flags by the name of a log.')
+  return recipes
 
 
 def dataset_flags(entry: str, recipes: Dict[str, Dict[str, Any]], data_dir: str,

@@ -3,6 +3,7 @@ from typing import Any, Dict
 
 from ml_collections import config_dict
 
+from graphsane_tf import config_rules
 from graphsane_tf.errors import UserError
 
 _PRINTED = {'size': 100, 'band': 'fixed', 'shift': 'printed', 'balance': 0., 'candidates': 1,
@@ -288,32 +289,31 @@ def restored(saved: Dict[str, Any]) -> config_dict.ConfigDict:
   return config
 
 
-def _check_sane(options: config_dict.ConfigDict) -> None:
-  """Raises a `UserError` for a field of `config.sane` that makes no sense."""
-  for name, values in (('band', ('fixed', 'learned')), ('shift', ('printed', 'evidence'))):
-    if options[name] not in values:
-      raise UserError(f'config.sane.{name} is {options[name]!r}; it must be {" or ".join(values)}.')
-  for name in ('size', 'start_rank', 'candidates'):
-    if options[name] < 1:
-      raise UserError(f'config.sane.{name} is {options[name]}; it must be at least 1.')
-  for name in ('max_risk', 'temperature'):
-    if options[name] <= 0:
-      raise UserError(f'config.sane.{name} is {options[name]}; it must be positive.')
-  for name in ('strength', 'balance'):
-    if options[name] < 0:
-      raise UserError(f'config.sane.{name} is {options[name]}; it must not be negative.')
-
-
-def resolved(config: config_dict.ConfigDict) -> config_dict.FrozenConfigDict:
-  """A copy in which every open field has its value; what the run reads and saves."""
-  c = config_dict.ConfigDict(config.to_dict())
+def _check_together(c: config_dict.ConfigDict) -> None:
+  """Raises a `UserError` for fields that are right one by one but not with each other."""
   if c.full_retrain and (c.kd != 'none' or c.replay != 'none'):
     raise UserError('--full_retrain trains on everything from fresh weights and takes no distiller '
                     'or replay: leave out --kd and --replay.')
+  # Without a sampler all negatives are uniform, however few.
+  if c.sampler != 'uniform' and c.train.num_sampler_negatives > c.train.num_negatives:
+    raise UserError(f'config.train.num_sampler_negatives is {c.train.num_sampler_negatives}; it must be '
+                    f'at most config.train.num_negatives, which is {c.train.num_negatives}.')
+
+
+def resolved(config: config_dict.ConfigDict) -> config_dict.FrozenConfigDict:
+  """A copy in which every open field has its value; what the run reads and saves.
+
+  Raises:
+    UserError: if a field is missing, unknown or breaks its rule in `config_rules.RULES`.
+  """
+  fields, plain = (config_rules.flatten(c.to_dict()) for c in (config, default_config()))
+  config_rules.check_names(fields, plain)
+  config_rules.check_values(fields, plain)
+  c = config_dict.ConfigDict(config.to_dict())
+  _check_together(c)
   for name, value in SANE_VARIANTS[c.sane_variant].items():
     if c.sane[name] is None:
       c.sane[name] = value
-  _check_sane(c.sane)
   c.train.base_min_epochs = min(c.train.base_min_epochs, c.train.base_epochs)
   c.train.min_epochs = min(c.train.min_epochs, c.train.epochs)
   return config_dict.FrozenConfigDict(c)

@@ -42,19 +42,18 @@ class BlockStream:
     Raises:
       UserError: if a block, or half of one, would have no rows.
     """
-    if not 0. < base_fraction < 1. or num_incremental < 1:
-      raise UserError('config.blocks.base_fraction must lie between 0 and 1, and '
-                      'config.blocks.num_incremental must be at least 1.')
     self.interactions = interactions
     rows = len(interactions)
     step = (1. - base_fraction) / num_incremental
+    # However many blocks are asked for, rows bound the work.
     self.cuts: List[int] = [0] + [
-        int(rows * (base_fraction + k * step) + 1e-6) for k in range(num_incremental)] + [rows]
+        int(rows * (base_fraction + k * step) + 1e-6)
+        for k in range(min(num_incremental, rows))] + [rows]
     if np.diff(self.cuts).min() < 2:
       raise UserError(
           f'{interactions.name} has only {rows} rows after its filters, too few for a base block and '
-          f'{num_incremental} incremental blocks: give a longer log or loosen '
-          '--min_user_interactions and --min_item_interactions.')
+          f'{num_incremental} incremental blocks: give a longer log, loosen '
+          '--min_user_interactions and --min_item_interactions, or change config.blocks.')
 
   @property
   def num_blocks(self) -> int:

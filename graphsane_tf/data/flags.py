@@ -32,7 +32,8 @@ def define(flag_values: flags.FlagValues = flags.FLAGS) -> None:
                     'Which row of a repeated (user, item) pair stays, by time.', **to)
   flags.DEFINE_enum('drift_size', 'default', ['small', 'default', 'large'],
                     'Size of the generated drift log.', **to)
-  flags.DEFINE_integer('drift_seed', 0, 'Seed of the generated drift log.', **to)
+  flags.DEFINE_integer('drift_seed', 0, 'Seed of the generated drift log.', lower_bound=0,
+                       **to)
   flags.DEFINE_bool('hide_categories', False, 'Generate the drift log without categories.', **to)
 
 

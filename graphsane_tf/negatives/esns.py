@@ -4,7 +4,6 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from graphsane_tf.errors import UserError
 from graphsane_tf.graph import knn
 from graphsane_tf.negatives.base import Draw, NegativeSampler
 from graphsane_tf.negatives.ranked import top_keys
@@ -35,8 +34,6 @@ class ESNS(NegativeSampler):
   def __init__(self, config, context, seed):
     super().__init__(config, context, seed)
     options = config.esns
-    if options.loss not in ('bpr', 'shift'):
-      raise UserError(f'config.esns.loss is {options.loss!r}; it must be bpr or shift.')
     self._options = options
     self._uniform = Complement(context.positives)
     self._taken = Membership(context.positives)

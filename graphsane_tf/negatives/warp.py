@@ -2,7 +2,6 @@
 import numpy as np
 import tensorflow as tf
 
-from graphsane_tf.errors import UserError
 from graphsane_tf.negatives.base import Choice, Draw, NegativeSampler
 from graphsane_tf.negatives.uniform import Complement
 
@@ -37,8 +36,6 @@ class Warp(NegativeSampler):
   def __init__(self, config, context, seed):
     super().__init__(config, context, seed)
     options = config.warp
-    if options.loss not in ('bpr', 'hinge'):
-      raise UserError(f'config.warp.loss is {options.loss!r}; it must be bpr or hinge.')
     self._hinge = options.loss == 'hinge'
     self._trials = max(options.trials, self.num_slots)
     self._margin = options.margin

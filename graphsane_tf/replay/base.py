@@ -3,7 +3,6 @@ import abc
 
 import numpy as np
 
-from graphsane_tf.errors import UserError
 from graphsane_tf.random import host_generator
 
 
@@ -18,10 +17,6 @@ class ReplayPolicy(abc.ABC):
   def __init__(self, config, seed):
     """Takes the whole configuration and (seed, block)."""
     self.options = config.replay_options
-    for name in ('ratio', 'window'):
-      if not 0. <= self.options[name] <= 1.:
-        raise UserError(f'config.replay_options.{name} is {self.options[name]}; it must lie between '
-                        '0 and 1.')
     self.seed = seed
 
   def rows(self, context) -> np.ndarray:

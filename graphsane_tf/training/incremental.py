@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from graphsane_tf import config as config_lib
-from graphsane_tf import backbones, clustering, distillation, files, negatives, replay
+from graphsane_tf import files, negatives, replay
 from graphsane_tf.data.blocks import Block, BlockStream
 from graphsane_tf.data import prepare
 from graphsane_tf.data.interactions import Interactions
@@ -44,18 +44,17 @@ def run(config, interactions: Interactions, workdir=None, *, choices: Optional[D
   Returns:
     What `results.json` holds.
   """
+  check_blocks(blocks, config)
   return IncrementalRun(
       config, interactions, workdir, choices, overwrite, log, profile).run(blocks)
 
 
-def _check_names(config) -> None:
-  """Raises a `UserError` if the configuration names a method that does not exist."""
-  registries = {'backbone': backbones, 'kd': distillation, 'replay': replay, 'sampler': negatives,
-                'clusters': clustering}
-  for field, module in registries.items():
-    if config[field] not in module.REGISTRY:
-      raise UserError(f'config.{field} is {config[field]!r}; it must be one of '
-                      f'{", ".join(module.REGISTRY)}.')
+def check_blocks(blocks: Optional[List[int]], config) -> None:
+  """Raises a `UserError` if one of the blocks to run does not exist; None is all of them."""
+  number = config_lib.resolved(config).blocks.num_incremental
+  for index in blocks or ():
+    if not 0 <= index < number:
+      raise UserError(f'--block={index} does not exist: this run has blocks 0 to {number - 1}.')
 
 
 def open_run(workdir, data_dir='data') -> 'IncrementalRun':
@@ -90,7 +89,6 @@ class IncrementalRun:
     self.interactions = interactions
     self._log = log
     self._profile = profile
-    _check_names(self.config)
     negatives.REGISTRY[self.config.sampler].check(self.config, interactions)
     self._identity = json.loads(json.dumps({
         'data': {**choices, 'fingerprint': interactions.fingerprint},
@@ -108,11 +106,9 @@ class IncrementalRun:
 
   def run(self, blocks: Optional[List[int]] = None) -> Dict[str, Any]:
     """Runs the given blocks (all by default) and returns the results so far."""
+    check_blocks(blocks, self.config)
     previous = None
     for index in blocks if blocks is not None else range(self.stream.num_blocks):
-      if not 0 <= index < self.stream.num_blocks:
-        raise UserError(f'--block={index} does not exist: this log has blocks 0 to '
-                        f'{self.stream.num_blocks - 1}.')
       previous = self._run_block(index, previous)
     results = self.results()
     self._log(tables.results_table(results))

@@ -1,5 +1,4 @@
 """Chooses between whole-graph and sampled propagation."""
-from graphsane_tf.errors import UserError
 from graphsane_tf.graph import views
 
 
@@ -10,8 +9,6 @@ def choose_propagation(config, graph: views.Graph) -> str:
   """
   wanted = config.model.propagation
   if wanted != 'auto':
-    if wanted not in ('whole', 'sampled'):
-      raise UserError(f'config.model.propagation is {wanted!r}; it must be auto, whole or sampled.')
     return wanted
   pairs = config.train.batch_size * (config.train.num_negatives + 2)
   nodes = graph.num_users + graph.num_items

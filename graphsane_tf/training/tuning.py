@@ -101,10 +101,15 @@ class Tuner:
   log: Callable[[str], None] = print
 
   def __post_init__(self):
-    self.folder = files.make_directory(self.folder)
     self.config = self._with({'sampler': 'sane', 'base_from': ''})
+    resolved(self.config)
     if self.config.clustering.beta <= 0:
       raise UserError('config.clustering.beta must be positive while it is tuned.')
+    most = SPACE['train.num_sampler_negatives'].high
+    if self.config.train.num_negatives < most:
+      raise UserError(f'config.train.num_negatives is {self.config.train.num_negatives}; it must be at '
+                      f'least {most}, the most that the search gives to the sampler.')
+    self.folder = files.make_directory(self.folder)
     identity = json.loads(json.dumps({'config': self.config.to_dict(), 'data': {
         **self.choices, 'fingerprint': self.interactions.fingerprint}}))
     path = self.folder / 'tune_config.json'

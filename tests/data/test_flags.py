@@ -34,8 +34,9 @@ def test_every_flag_arrives():
   assert options['download']
 
 
+@pytest.mark.fault('mistake on the command line')
 @pytest.mark.parametrize('argument', ['--dataset=mnist', '--min_item_interactions=0',
-                                      '--duplicates=some', '--drift_size=huge'])
+                                      '--duplicates=some', '--drift_size=huge', '--drift_seed=-1'])
 def test_wrong_values(argument):
   with pytest.raises(flags.IllegalFlagValueError):
     parse(argument)

@@ -21,6 +21,17 @@ def _tuner(folder, **changes):
   return tuning.Tuner(_config(**changes), _LOG, {'dataset': 'test'}, folder, log=lambda line: None)
 
 
+@pytest.mark.fault('bad configuration value')
+@pytest.mark.parametrize('change, sentence', [
+    ({'clustering__beta': 0.}, 'config.clustering.beta must be positive'),
+    ({'train__num_negatives': 4}, 'config.train.num_negatives is 4; it must be at least 5'),
+    ({'model__l2': -1.}, 'config.model.l2 is -1.0')])
+def test_a_search_that_cannot_be_made_leaves_nothing(change, sentence, tmp_path):
+  with pytest.raises(UserError, match=sentence):
+    _tuner(tmp_path / 'search', **change)
+  assert not list(tmp_path.iterdir())
+
+
 def test_beta_makes_the_terms_equal(tmp_path):
   config = _config(sampler='sane')
   base = incremental.IncrementalRun(config, _LOG, tmp_path / 'base', log=lambda line: None)
