@@ -1,8 +1,12 @@
 """What every command-line tool shares: flags to configuration, and errors people can read."""
 import os
 import re
+import signal
 import sys
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+# First, because the modules below take a while and an interrupt may come meanwhile.
+from graphsane_tf import interrupts
 
 from absl import app
 from absl import flags
@@ -33,6 +37,18 @@ def fail(message: str) -> None:
   sys.exit(2)
 
 
+def _sentence(error: Exception) -> Optional[str]:
+  """What to say about an error of the machine; None for an error of the program."""
+  tensorflow = sys.modules.get('tensorflow')
+  if isinstance(error, MemoryError) or (
+      tensorflow and isinstance(error, tensorflow.errors.ResourceExhaustedError)):
+    return ('not enough memory or disk space: choose a smaller --embedding_dim or --batch_size, or free '
+            'some; the same command goes on from the last finished epoch.')
+  if isinstance(error, OSError) and error.errno:
+    return f'{error.filename or "reading or writing"}: {error.strerror}.'
+  return None
+
+
 def run(main: Callable[[], None]) -> None:
   """Parses flags and calls `main`; mistakes of the user become one sentence and exit code 2."""
 
@@ -50,12 +66,19 @@ def run(main: Callable[[], None]) -> None:
       main()
     except UserError as error:
       fail(str(error))
-    except KeyboardInterrupt:
-      print('\nstopped; the same command goes on from the last finished epoch.', file=sys.stderr)
-      sys.exit(130)
+    except KeyboardInterrupt as stop:
+      print('\nstopped; the same command goes on from the last finished epoch.', file=sys.stderr,
+            flush=True)
+      sys.exit(143 if isinstance(stop, interrupts.Terminated) else 130)
+    except Exception as error:  # pylint: disable=broad-except
+      sentence = _sentence(error)
+      if sentence is None:
+        raise
+      fail(sentence)
 
   logging.set_verbosity(logging.WARNING)
-  app.run(guarded, flags_parser=parse)
+  with interrupts.handled(interrupts.terminate, signal.SIGTERM):
+    app.run(guarded, flags_parser=parse)
 
 
 class _ConfigFile(flags.ArgumentParser):
@@ -97,8 +120,9 @@ def load_tensorflow() -> None:
   silent = os.open(os.devnull, os.O_WRONLY)
   os.dup2(silent, 2)
   try:
-    import tensorflow as tf  # pylint: disable=g-import-not-at-top
-    tf.config.list_logical_devices()
+    with interrupts.leaving_at_once(kept):
+      import tensorflow as tf  # pylint: disable=g-import-not-at-top
+      tf.config.list_logical_devices()
   finally:
     os.dup2(kept, 2)
     os.close(kept)

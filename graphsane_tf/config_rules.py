@@ -178,7 +178,6 @@ RULES: Dict[str, Rule] = {
     'pinsage.max_start_share': SHARE,
     'pinsage.tolerance': SHARE,
     'pinsage.max_iterations': COUNT,
-    'pinsage.keep': COUNT,
     'nscaching.size': COUNT,
     'nscaching.candidates': COUNT,
     'nscaching.temperature': POSITIVE,

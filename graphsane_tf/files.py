@@ -1,12 +1,13 @@
 """Files that are either whole or not there: write to a temporary name, fsync, rename."""
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import pathlib
 import shutil
 import tempfile
-from typing import Any, Iterator
+from typing import Any, Dict, Iterator, Type
 
 from graphsane_tf.errors import UserError
 
@@ -17,6 +18,22 @@ def _fsync_directory(path: pathlib.Path) -> None:
     os.fsync(descriptor)
   finally:
     os.close(descriptor)
+
+
+@contextlib.contextmanager
+def writing(path, *more: Type[Exception]) -> Iterator[None]:
+  """Turns errors of the file system inside into one sentence about `path`.
+
+  Args:
+    path: what is written.
+    *more: further exceptions that mean the same, such as TensorFlow's.
+  """
+  try:
+    yield
+  except (OSError, *more) as error:
+    reason = getattr(error, 'strerror', None) or (str(error).splitlines() or [repr(error)])[0]
+    raise UserError(f'cannot write {path}: {reason[:200]}; when that is mended (free space, write '
+                    'permission), the same command goes on from what is there.') from error
 
 
 def make_directory(path) -> pathlib.Path:
@@ -36,19 +53,20 @@ def write_bytes(path, data: bytes) -> None:
   """Writes `data` to `path` atomically."""
   path = pathlib.Path(path)
   make_directory(path.parent)
-  handle, temporary = tempfile.mkstemp(prefix=f'.{path.name}.', dir=path.parent)
-  try:
-    with os.fdopen(handle, 'wb') as stream:
-      stream.write(data)
-      stream.flush()
-      os.fsync(stream.fileno())
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
-    _fsync_directory(path.parent)
-  except BaseException:
-    with contextlib.suppress(FileNotFoundError):
-      os.unlink(temporary)
-    raise
+  with writing(path):
+    handle, temporary = tempfile.mkstemp(prefix=f'.{path.name}.', dir=path.parent)
+    try:
+      with os.fdopen(handle, 'wb') as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+      os.chmod(temporary, 0o644)
+      os.replace(temporary, path)
+      _fsync_directory(path.parent)
+    except BaseException:
+      with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+      raise
 
 
 def write_text(path, text: str) -> None:
@@ -56,9 +74,14 @@ def write_text(path, text: str) -> None:
   write_bytes(path, text.encode('utf-8'))
 
 
+def json_text(value: Any) -> str:
+  """What `write_json` writes."""
+  return json.dumps(value, indent=2, sort_keys=False) + '\n'
+
+
 def write_json(path, value: Any) -> None:
   """Writes `value` as indented JSON to `path` atomically."""
-  write_text(path, json.dumps(value, indent=2, sort_keys=False) + '\n')
+  write_text(path, json_text(value))
 
 
 def read_json(path) -> Any:
@@ -67,8 +90,77 @@ def read_json(path) -> Any:
     return json.loads(pathlib.Path(path).read_text('utf-8'))
   except FileNotFoundError as error:
     raise UserError(f'{path} does not exist.') from error
+  except OSError as error:
+    raise UserError(f'cannot read {path}: {error.strerror}.') from error
+  except UnicodeDecodeError as error:
+    raise UserError(f'{path}, byte {error.start}: not UTF-8 text.') from error
   except json.JSONDecodeError as error:
     raise UserError(f'{path}, line {error.lineno}: not valid JSON ({error.msg}).') from error
+  except RecursionError as error:
+    raise UserError(f'{path} is nested too deeply to be JSON of this program.') from error
+
+
+def check_object(found: Any, fields: Dict[str, Any], where: str) -> None:
+  """Raises a `UserError` unless `found` is an object that has at least the given fields.
+
+  Args:
+    found: from JSON.
+    fields: name to a value of the type that it must have; an integer passes for a float.
+    where: what the sentence begins with.
+  """
+  if not isinstance(found, dict):
+    raise UserError(f'{where} is not a JSON object.')
+  for name, example in fields.items():
+    if name not in found:
+      raise UserError(f'{where} lacks {name!r}.')
+    wanted = (int, float) if isinstance(example, float) else type(example)
+    # A bool is an int in Python, but not here.
+    if not isinstance(found[name], wanted) or (
+        isinstance(found[name], bool) != isinstance(example, bool)):
+      raise UserError(f'{where}: {name!r} is not of type {type(example).__name__}.')
+
+
+def read_object(path, fields: Dict[str, Any]) -> Dict[str, Any]:
+  """`read_json` of an object that has at least the given fields (see `check_object`)."""
+  found = read_json(path)
+  check_object(found, fields, str(path))
+  return found
+
+
+def remove(path) -> None:
+  """Deletes a file or a directory tree, if it is there."""
+  path = pathlib.Path(path)
+  if path.is_dir() and not path.is_symlink():
+    shutil.rmtree(path)
+  else:
+    path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _held(path, wait: bool) -> Iterator[bool]:
+  """Locks a directory as long as its process lives; gives False if somebody else holds it.
+
+  A file system without locks gives False as well.
+  """
+  descriptor = os.open(path, os.O_RDONLY)
+  try:
+    try:
+      fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+      free = True
+    except OSError:
+      free = False
+    yield free
+  finally:
+    os.close(descriptor)
+
+
+def _remove_leftovers(path: pathlib.Path) -> None:
+  """Deletes temporary directories of `path` whose processes were killed; nobody holds those."""
+  for other in path.parent.iterdir():
+    if other.name.startswith(f'.{path.name}.') and other.is_dir():
+      with contextlib.suppress(FileNotFoundError), _held(other, wait=False) as free:
+        if free:
+          shutil.rmtree(other, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -76,26 +168,32 @@ def replaced_directory(path) -> Iterator[pathlib.Path]:
   """Yields a temporary directory that takes the place of `path` when the body succeeds."""
   path = pathlib.Path(path)
   make_directory(path.parent)
-  temporary = pathlib.Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.parent))
-  os.chmod(temporary, 0o755)
-  try:
-    yield temporary
-    for name in temporary.rglob('*'):
-      if name.is_file():
-        descriptor = os.open(name, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
-    if path.exists():
-      old = pathlib.Path(tempfile.mkdtemp(prefix=f'.{path.name}.old.', dir=path.parent))
-      os.replace(path, old / 'old')
-      os.replace(temporary, path)
-      shutil.rmtree(old, ignore_errors=True)
-    else:
-      os.replace(temporary, path)
-    _fsync_directory(path.parent)
-  except BaseException:
-    shutil.rmtree(temporary, ignore_errors=True)
-    raise
+  with writing(path), contextlib.ExitStack() as stack:
+    # The parent is locked while directories come and go, so that a new one is not taken for a leftover.
+    with _held(path.parent, wait=True):
+      _remove_leftovers(path)
+      temporary = pathlib.Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.parent))
+      stack.enter_context(_held(temporary, wait=False))
+    try:
+      os.chmod(temporary, 0o755)
+      yield temporary
+      for name in temporary.rglob('*'):
+        if name.is_file():
+          descriptor = os.open(name, os.O_RDONLY)
+          os.fsync(descriptor)
+          os.close(descriptor)
+      with _held(path.parent, wait=True):
+        if path.exists():
+          old = pathlib.Path(tempfile.mkdtemp(prefix=f'.{path.name}.old.', dir=path.parent))
+          os.replace(path, old / 'old')
+          os.replace(temporary, path)
+          shutil.rmtree(old, ignore_errors=True)
+        else:
+          os.replace(temporary, path)
+      _fsync_directory(path.parent)
+    except BaseException:
+      shutil.rmtree(temporary, ignore_errors=True)
+      raise
 
 
 def sha256(path) -> str:

@@ -18,10 +18,14 @@ from graphsane_tf.training import optimizers
 from graphsane_tf.training.context import BlockContext
 from graphsane_tf.training.propagation import choose_propagation
 from graphsane_tf.training.step import TrainStep
-from graphsane_tf.training.store import BlockStore
+from graphsane_tf.training.store import BlockStore, fresh_state
 
 # Validation metric that stops training and picks the epoch.
 SELECTION_METRIC = 'recall@20'
+# A loss this many times that of the block's first step, or a representation with such a value, has
+# exploded. Sound training moves both by a factor of a few.
+_MAX_GROWTH = 100.
+_MAX_VALUE = 1e4
 
 
 @dataclasses.dataclass
@@ -47,10 +51,8 @@ def new_model(config, context: BlockContext, learning_rate: float) -> Model:
   return Model(backbone, graph, optimizers.adam(learning_rate, backbone.trainable_variables))
 
 
-def fresh_state() -> Dict[str, Any]:
-  """The state of a block before its first epoch."""
-  return {'epoch': 0, 'best_epoch': 0, 'best_value': -1., 'wait': 0, 'stopped': False,
-          'train_seconds': 0., 'reservoir_seconds': 0., 'validation': {}, 'records': []}
+class Diverged(UserError):
+  """Training has left the rails: what comes of it is worth nothing."""
 
 
 class BlockTrainer:
@@ -74,7 +76,7 @@ class BlockTrainer:
     self.context = context
     self._store = store
     self._log = log
-    base = previous is None
+    base = self._base = previous is None
     train = config.train
     self._max_epochs = train.base_epochs if base else train.epochs
     self._min_epochs = train.base_min_epochs if base else train.min_epochs
@@ -116,16 +118,19 @@ class BlockTrainer:
     Returns:
       The state: epochs, best_epoch, best_metrics, seconds, reservoir_seconds and the epochs' records.
     """
-    state = self._store.load()
-    if state is None:
-      state = fresh_state()
-    elif not state['stopped']:
+    state = self._store.load() or fresh_state()
+    state.pop('failed', None)
+    if state['epoch']:
       self._store.restore(self._checkpoint, state['last'])
     vectors = None
     while not state['stopped']:
-      vectors = self.epoch(state, vectors, validate)
+      try:
+        vectors = self.epoch(state, vectors, validate)
+      except Diverged as error:
+        self._store.save_state({**state, 'failed': str(error)})
+        raise
       on_epoch(state['records'][-1])
-    # Batch-independent: the best epoch's weights, with its optimiser state.
+    # The best epoch's weights and optimiser state; the sampler stays as the last epoch left it.
     self._store.restore(self.model.checkpoint(), state['best'])
     return state
 
@@ -148,9 +153,10 @@ class BlockTrainer:
       refresh_started = time.perf_counter()
       self.sampler.refresh(*vectors, epoch)
       reservoir_seconds = time.perf_counter() - refresh_started
-    losses = self._steps(epoch)
+    losses = self._steps(epoch, state)
     steps_seconds = time.perf_counter() - started
     vectors = self.represent()
+    self._check_weights(vectors, epoch)
     lists = None
     if epoch + 1 < self._max_epochs and self._refreshes(epoch + 1):
       rank_started = time.perf_counter()
@@ -199,7 +205,40 @@ class BlockTrainer:
       self._profile = None
     return totals
 
-  def _steps(self, epoch: int) -> Dict[str, float]:
+  def _diverged(self, epoch: int, what: str) -> Diverged:
+    rate = '--config.train.base_learning_rate' if self._base else '--learning_rate'
+    return Diverged(f'block {self.context.index} has diverged in epoch {epoch + 1}: {what}; lower {rate} '
+                    '(the folder may be used again).')
+
+  def _check_losses(self, sums: np.ndarray, count: int, epoch: int, state) -> None:
+    """Raises `Diverged` if the losses of some steps are not finite, or far above the first step's.
+
+    Args:
+      sums: [num_losses] sums over the steps.
+      count: number of steps.
+      epoch: the epoch.
+      state: gets the loss of the block's first step.
+    """
+    losses = dict(zip(self.step.loss_names, (sums / count).tolist()))
+    bad = [name for name, value in losses.items() if not math.isfinite(value)]
+    if bad:
+      raise self._diverged(epoch, f'loss {bad[0]} is no longer a number')
+    first = state.setdefault('first_loss', losses['loss'])
+    if losses['loss'] > _MAX_GROWTH * max(first, 1e-3):
+      raise self._diverged(epoch, f'its loss has grown from {first:.3g} to {losses["loss"]:.3g}')
+
+  def _check_weights(self, vectors, epoch: int) -> None:
+    """Raises `Diverged` if weights or Adam's moments, i.e. gradients, or representations are unsound."""
+    for variable in [*self.step.variables, *self.model.optimizer.variables()]:
+      if variable.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(variable)):
+        raise self._diverged(epoch, f'{variable.name.split(":")[0]} holds values that are not finite')
+    for values in vectors:
+      largest = float(tf.reduce_max(tf.abs(values)))
+      # Written so that NaN fails, too.
+      if not largest <= _MAX_VALUE:
+        raise self._diverged(epoch, f'representations have values of {largest:.3g}')
+
+  def _steps(self, epoch: int, state) -> Dict[str, float]:
     """Runs all steps of an epoch; returns the mean of each loss."""
     context, config = self.context, self._config
     counter = (config.seed, context.index, epoch)
@@ -207,21 +246,19 @@ class BlockTrainer:
     seed = tf.constant(host_seed(*counter, name='steps'))
     order = tf.constant(order)
     total_steps = math.ceil(len(context.users) / config.train.batch_size)
-    first, stretch, totals = 0, 4, 0.
+    # The block's first step, before any update, is what later losses are compared with.
+    first, stretch, totals = 0, 4 if epoch else 1, 0.
     with tqdm.tqdm(total=len(context.users), unit=' pairs', unit_scale=True, leave=False,
                    disable=None, desc=f'block {context.index} epoch {epoch + 1}') as bar:
       while first < total_steps:
         count = min(stretch, total_steps - first)
         started = time.perf_counter()
-        totals = totals + self._stretch(order, seed, first, count)
+        sums = self._stretch(order, seed, first, count)
+        self._check_losses(sums, count, epoch, state)
+        totals = totals + sums
         first += count
         # Long stretches save overhead, short ones keep the bar alive; results do not depend on it.
         if time.perf_counter() - started < 2.:
           stretch *= 2
         bar.update(min(count * config.train.batch_size, bar.total - bar.n))
-    losses = dict(zip(self.step.loss_names, (totals / total_steps).tolist()))
-    if not np.all(np.isfinite(totals)):
-      bad = [name for name, value in losses.items() if not np.isfinite(value)]
-      raise UserError(f'loss {bad[0]} is no longer a number in block {context.index}, epoch '
-                      f'{epoch + 1}: lower --learning_rate (or --config.train.base_learning_rate).')
-    return losses
+    return dict(zip(self.step.loss_names, (totals / total_steps).tolist()))

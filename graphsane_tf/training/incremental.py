@@ -1,8 +1,9 @@
 """The whole job: every block in turn, each evaluated, exported and safe on disk."""
+import contextlib
+import io
 import json
 import pathlib
-import shutil
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -16,13 +17,11 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import forgetting, metrics, protocol, ranking
 from graphsane_tf.reporting import tables
 from graphsane_tf.serving import export
+from graphsane_tf.training import folder as folder_lib
+from graphsane_tf.training import memory
 from graphsane_tf.training import workdir as workdir_lib
 from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model, new_model
 from graphsane_tf.training.context import BlockContext
-from graphsane_tf.training.store import BlockStore
-
-# Fields that must agree before a base block can be shared (all of `model`, too).
-_BASE_FIELDS = ('backbone', 'blocks', 'model')
 
 
 def run(config, interactions: Interactions, workdir=None, *, choices: Optional[Dict[str, Any]] = None,
@@ -67,7 +66,7 @@ def open_run(workdir, data_dir='data') -> 'IncrementalRun':
   Raises:
     UserError: if the folder holds no run, or the log is not the one that it was made with.
   """
-  saved = files.read_json(pathlib.Path(workdir) / 'config.json')
+  saved = folder_lib.read_identity(workdir)
   quiet = lambda line: None
   interactions = prepare.load(**workdir_lib.data_arguments(saved['data'], data_dir), log=quiet)
   choices = {k: v for k, v in saved['data'].items() if k != 'fingerprint'}
@@ -81,7 +80,7 @@ class IncrementalRun:
   def __init__(self, config, interactions: Interactions, workdir=None,
                choices: Optional[Dict[str, Any]] = None, overwrite: bool = False,
                log: Callable[[str], None] = print, profile: bool = False):
-    """Opens (or creates) the folder; see `run` for the arguments."""
+    """Checks everything and writes nothing; see `run` for the arguments."""
     choices = choices or {'dataset': interactions.name}
     self.config = config_lib.resolved(config)
     self.stream = BlockStream(interactions, self.config.blocks.base_fraction,
@@ -93,24 +92,38 @@ class IncrementalRun:
     self._identity = json.loads(json.dumps({
         'data': {**choices, 'fingerprint': interactions.fingerprint},
         'config': self.config.to_dict()}))
-    folder = workdir or workdir_lib.default_workdir(config, choices)
-    base = pathlib.Path(self.config.base_from) if self.config.base_from else None
-    if base and (overwrite or BlockStore(folder, 0).load() is None):
-      self._check_base(base)
-    self.workdir = workdir_lib.open_workdir(folder, self._identity, overwrite)
-    changes = [f'{name}={value}' for name, value in workdir_lib.changed_fields(config).items()]
-    log(f'run       {self.workdir}')
-    log(f'config    {", ".join(changes) or "all defaults"}')
-    if base:
-      self._take_base(base)
+    memory.check(self.config, self.stream.block(self.stream.num_blocks - 1))
+    self._changes = workdir_lib.changed_fields(config)
+    self._base = pathlib.Path(self.config.base_from) if self.config.base_from else None
+    self.folder = folder_lib.RunFolder(
+        workdir or workdir_lib.default_workdir(config, choices), self._identity, overwrite)
+    self.workdir = self.folder.path
+    if self._base and not self.folder.has_base():
+      note = folder_lib.check_base(self._base, self._identity)
+      if note:
+        log(f'note: the base block of {self._base} was trained with other settings ({note}).')
+
+  @contextlib.contextmanager
+  def held(self) -> Iterator[None]:
+    """Holds the folder for this process, and takes over a base block if one was asked for."""
+    with self.folder.held():
+      changes = [f'{name}={value}' for name, value in self._changes.items()]
+      self._log(f'run       {self.workdir}')
+      self._log(f'config    {", ".join(changes) or "all defaults"}')
+      if self._base and not self.folder.has_base() and self.folder.writable:
+        folder_lib.check_base(self._base, self._identity)
+        self.folder.take_base(self._base)
+        self._log(f'base block taken from {self._base}')
+      yield
 
   def run(self, blocks: Optional[List[int]] = None) -> Dict[str, Any]:
     """Runs the given blocks (all by default) and returns the results so far."""
     check_blocks(blocks, self.config)
-    previous = None
-    for index in blocks if blocks is not None else range(self.stream.num_blocks):
-      previous = self._run_block(index, previous)
-    results = self.results()
+    with self.held():
+      previous = None
+      for index in blocks if blocks is not None else range(self.stream.num_blocks):
+        previous = self._run_block(index, previous)
+      results = self.results(note=True)
     self._log(tables.results_table(results))
     self._log(tables.forgetting_table(results))
     self._log(f'results   {self.workdir / "results.json"}')
@@ -131,7 +144,7 @@ class IncrementalRun:
 
   def load_model(self, index: int) -> Model:
     """The finished model of block `index`, from the folder."""
-    store = BlockStore(self.workdir, index)
+    store = self.folder.store(index)
     state = store.load()
     if not state or not state.get('result'):
       raise UserError(f'block {index} is not finished in {self.workdir}: run it first, with '
@@ -142,11 +155,19 @@ class IncrementalRun:
 
   def _run_block(self, index: int, previous: Optional[Model]) -> Optional[Model]:
     """Trains (or finishes) one block; returns its model if it is in memory."""
-    store = BlockStore(self.workdir, index)
+    store = self.folder.store(index)
     state = store.load()
     if state and state.get('result'):
+      lost = self.folder.lost(state, index)
       self._log(f'block {index} is finished already.')
-      return None
+      if lost:
+        self._log(f'note: {", ".join(lost[:3])}{" ..." if lost[3:] else ""} is missing or damaged '
+                  f'{"and is made anew." if self.folder.writable else "and cannot be written here."}')
+      if not lost or not self.folder.writable:
+        return None
+    elif not self.folder.writable:
+      raise UserError(f'no permission to write in {self.workdir}, where block {index} is not finished: '
+                      'choose another --workdir, or mend its permissions.')
     if self.config.full_retrain:
       previous = None
     elif index and previous is None:
@@ -163,19 +184,17 @@ class IncrementalRun:
       found = self.evaluate(context, block.validation, user_vectors, item_vectors, lists)
       return {SELECTION_METRIC: 0., **found.metrics}
 
-    earlier = self._records(index)
-    writer = tf.summary.create_file_writer(str(self.workdir / 'tensorboard'))
+    events = self.workdir / 'tensorboard'
+    writer = tf.summary.create_file_writer(str(events))
     def on_epoch(record):
-      earlier.append(record)
-      self._write_records(earlier)
-      with writer.as_default(step=record['epoch']):
+      self._write_records()
+      with files.writing(events, tf.errors.OpError), writer.as_default(step=record['epoch']):
         for name, value in {**record['losses'], **record['validation']}.items():
           tf.summary.scalar(f'block_{index}/{name}', value)
-      writer.flush()
+        writer.flush()
 
     state = trainer.train(validate, on_epoch)
-    vectors = trainer.represent()
-    self._finish(context, block, store, state, vectors, trainer)
+    self._finish(context, block, state, trainer)
     return trainer.model
 
   def _replay(self, context: BlockContext) -> None:
@@ -187,22 +206,24 @@ class IncrementalRun:
       rows = policy.rows(context)
     context.replay(rows)
 
-  def _finish(self, context: BlockContext, block: Block, store: BlockStore, state, vectors,
-              trainer: BlockTrainer) -> None:
+  def _finish(self, context: BlockContext, block: Block, state, trainer: BlockTrainer) -> None:
     """Tests the block's model, exports it and marks the block as done."""
     index = block.index
-    user_vectors, item_vectors = (np.asarray(v) for v in vectors)
+    user_vectors, item_vectors = (np.asarray(v) for v in trainer.represent())
     found = self.evaluate(context, block.test, user_vectors, item_vectors)
-    export.export_block(
-        self.workdir / 'export' / str(index), user_vectors, item_vectors,
-        self.interactions.user_ids[:block.num_users], self.interactions.item_ids[:block.num_items],
-        context.history, context.popularity)
-    folder = files.make_directory(self.workdir / 'per_user')
-    temporary = folder / f'.block_{index}.npz'
+    self.folder.still_there()
+    target = self.workdir / 'export' / str(index)
+    with files.writing(target, tf.errors.OpError):
+      export.export_block(
+          target, user_vectors, item_vectors, self.interactions.user_ids[:block.num_users],
+          self.interactions.item_ids[:block.num_items],
+          context.history, context.popularity)
     told = trainer.sampler.report()
     columns = {name: np.isin(found.per_user['user'], users) for name, users in told.users.items()}
-    np.savez(temporary, **found.per_user, **columns)
-    temporary.replace(folder / f'block_{index}.npz')
+    arrays = io.BytesIO()
+    np.savez(arrays, **found.per_user, **columns)
+    files.write_bytes(self.workdir / 'per_user' / f'block_{index}.npz', arrays.getvalue())
+    state['files'] = self.folder.digests(index)
     state['result'] = {
         'block': index, 'train_pairs': len(context.users), 'num_users': block.num_users,
         'num_items': block.num_items, 'epochs': state['epoch'], 'best_epoch': state['best_epoch'],
@@ -212,8 +233,8 @@ class IncrementalRun:
         'test_new_users': found.new_users, 'coverage': found.coverage, 'propagation': trainer.propagation,
         'sampler': told.facts,
         'on_blocks': self._on_blocks(block, found.metrics, user_vectors, item_vectors)}
-    store.save_state(state)
-    self._write_records(self._records(self.stream.num_blocks))
+    self.folder.store(index).save_state(state)
+    self._write_records()
     self.results()
 
   def evaluate(self, context: BlockContext, rows: slice, user_vectors, item_vectors, lists=None):
@@ -248,22 +269,24 @@ class IncrementalRun:
           self.interactions.item[other.test], users, items, int(SELECTION_METRIC.split('@')[1])))
     return {'recall': recall, 'chance': chance}
 
-  def _states(self, stop: int):
-    """Saved states of the blocks before `stop`."""
-    states = (BlockStore(self.workdir, index).load() for index in range(stop))
+  def _states(self) -> List[Dict[str, Any]]:
+    """Saved states of the blocks that have one."""
+    states = (self.folder.store(index).load() for index in range(self.stream.num_blocks))
     return [state for state in states if state]
 
-  def _records(self, stop: int) -> List[Dict[str, Any]]:
-    return [record for state in self._states(stop) for record in state['records']]
+  def _write_records(self, note: bool = False) -> None:
+    """Brings metrics.jsonl up to date; see `RunFolder.update` for `note`."""
+    records = [record for state in self._states() for record in state['records']]
+    self.folder.update('metrics.jsonl', ''.join(json.dumps(record) + '\n' for record in records),
+                       self._log, note)
 
-  def _write_records(self, records: List[Dict[str, Any]]) -> None:
-    files.write_text(self.workdir / 'metrics.jsonl',
-                     ''.join(json.dumps(record) + '\n' for record in records))
+  def results(self, note: bool = False) -> Dict[str, Any]:
+    """Collects the finished blocks, brings results.json up to date and returns it.
 
-  def results(self) -> Dict[str, Any]:
-    """Collects the finished blocks, writes results.json and returns it."""
-    blocks = [state['result'] for state in self._states(self.stream.num_blocks)
-              if state.get('result')]
+    Args:
+      note: say so if it, or metrics.jsonl, was not as the blocks' states have it.
+    """
+    blocks = [state['result'] for state in self._states() if state.get('result')]
     later = [entry['test'] for entry in blocks if entry['block'] > 0]
     average = {name: float(np.mean([test[name] for test in later if name in test]))
                for name in (later[0] if later else {})}
@@ -277,33 +300,7 @@ class IncrementalRun:
             {entry['block']: entry['on_blocks'] for entry in blocks if 'on_blocks' in entry},
             self.stream.num_blocks, SELECTION_METRIC),
         'config': self._identity['config'], 'data': self._identity['data']}
-    files.write_json(self.workdir / 'results.json', results)
+    if note:
+      self._write_records(note)
+    self.folder.update('results.json', files.json_text(results), self._log, note)
     return results
-
-  def _check_base(self, source: pathlib.Path) -> None:
-    """Raises a `UserError` unless another run's base block fits this run."""
-    state = BlockStore(source, 0).load()
-    if state is None or not state['stopped']:
-      raise UserError(f'--base_from={source} holds no finished base block.')
-    saved = files.read_json(source / 'config.json')
-    mine = self._identity
-    if saved['data']['fingerprint'] != mine['data']['fingerprint']:
-      raise UserError(f'--base_from={source} was trained on other data.')
-    for name in _BASE_FIELDS:
-      if saved['config'][name] != mine['config'][name]:
-        raise UserError(f'--base_from={source} has another config.{name}: {saved["config"][name]} '
-                        f'instead of {mine["config"][name]}.')
-
-  def _take_base(self, source: pathlib.Path) -> None:
-    """Copies another run's base block, unless that was done before."""
-    origin, target = BlockStore(source, 0), BlockStore(self.workdir, 0)
-    if target.load() is not None:
-      return
-    state = origin.load()
-    state.pop('result', None)
-    with files.replaced_directory(target.folder) as folder:
-      for path in origin.folder.glob(state['best'] + '.*'):
-        shutil.copy2(path, folder / path.name)
-      state['last'] = state['best']
-      files.write_json(folder / 'state.json', state)
-    self._log(f'base block taken from {source}')

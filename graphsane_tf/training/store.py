@@ -1,13 +1,33 @@
 """Where a block is in its training, on disk, whole at every moment."""
+import contextlib
+import hashlib
 import os
 import pathlib
+import re
 import shutil
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, Optional
 
 import tensorflow as tf
 
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
+
+# What TensorFlow and NumPy raise when a checkpoint is damaged or belongs to another model.
+_UNREADABLE = (tf.errors.OpError, ValueError, IndexError, AssertionError, TypeError, KeyError,
+               RuntimeError, MemoryError)
+# What a finished block's result has, by an example of its type.
+_RESULT = {'block': 0, 'epochs': 0, 'best_epoch': 0, 'train_seconds': 0., 'reservoir_seconds': 0.,
+           'validation': {}, 'test': {}, 'test_new_users': {}, 'coverage': {}}
+
+
+def fresh_state() -> Dict[str, Any]:
+  """The state of a block before its first epoch."""
+  return {'epoch': 0, 'best_epoch': 0, 'best_value': -1., 'wait': 0, 'stopped': False,
+          'train_seconds': 0., 'reservoir_seconds': 0., 'validation': {}, 'records': []}
+
+
+def _digest(state: Dict[str, Any]) -> str:
+  return hashlib.sha256(files.json_text(state).encode()).hexdigest()
 
 
 class BlockStore:
@@ -19,49 +39,111 @@ class BlockStore:
   """
 
   def __init__(self, workdir, block: int):
-    self.folder = pathlib.Path(workdir) / 'checkpoints' / f'block_{block}'
+    self._workdir = pathlib.Path(workdir)
+    self._block = block
+    self.folder = self._workdir / 'checkpoints' / f'block_{block}'
 
   @property
   def _state_file(self) -> pathlib.Path:
     return self.folder / 'state.json'
 
+  def _damage(self, reason: str) -> UserError:
+    return UserError(f'{reason.rstrip(".")}; delete {self.folder} and run the same command again '
+                     'to train the block anew.')
+
   def load(self) -> Optional[Dict[str, Any]]:
-    """The state last saved, or None."""
-    return files.read_json(self._state_file) if self._state_file.exists() else None
+    """The state last saved, or None.
+
+    Raises:
+      UserError: if the file is damaged, or names checkpoints that cannot be the block's.
+    """
+    if not self._state_file.exists():
+      return None
+    try:
+      state = files.read_object(self._state_file, fresh_state())
+      digest = state.pop('sha256', None)
+      # A state of an older version has no digest.
+      if digest not in (None, _digest(state)):
+        raise UserError(f'{self._state_file} has been changed since it was written')
+      if 'result' in state:
+        files.check_object(state['result'], _RESULT, f"{self._state_file}: 'result'")
+      for name in ('last', 'best'):
+        # `save` gives no other names; a path could lead out of the folder.
+        if (name in state or state['epoch'] or state['stopped']) and not re.fullmatch(
+            r'epoch-[0-9]+', str(state.get(name))):
+          raise UserError(f'{self._state_file} calls its {name} checkpoint {state.get(name)!r}')
+    except UserError as error:
+      raise self._damage(f'the state of block {self._block} is damaged: {error}') from error
+    return state
 
   def save_state(self, state: Dict[str, Any]) -> None:
     """Replaces the state and deletes checkpoints that it does not name."""
-    files.write_json(self._state_file, state)
+    self._make_folder()
+    files.write_json(self._state_file, {**state, 'sha256': _digest(state)})
+    self.clear(state)
+
+  def clear(self, state: Dict[str, Any]) -> None:
+    """Deletes everything that the state does not name: older epochs, and what kills have left."""
     for path in self.folder.iterdir():
+      # A kill while TensorFlow writes a checkpoint leaves a folder of its parts.
       if path.name != 'state.json' and path.name.split('.')[0] not in (
           state.get('last'), state.get('best')):
-        # A kill while TensorFlow writes a checkpoint leaves a folder of its parts.
-        if path.is_dir():
-          shutil.rmtree(path)
-        else:
-          path.unlink()
+        files.remove(path)
+
+  def _make_folder(self) -> None:
+    if not self._workdir.is_dir():
+      raise UserError(f'the run folder {self._workdir} has vanished while block {self._block} was '
+                      'trained: nothing more is written.')
+    files.make_directory(self.folder)
 
   def save(self, checkpoint: tf.train.Checkpoint, name: str) -> None:
     """Writes a checkpoint under a name; it counts once a state names it."""
-    files.make_directory(self.folder)
-    checkpoint.write(str(self.folder / name))
-    for path in self.folder.glob(name + '.*'):
-      descriptor = os.open(path, os.O_RDONLY)
-      os.fsync(descriptor)
-      os.close(descriptor)
+    self._make_folder()
+    with files.writing(self.folder / name, tf.errors.OpError):
+      checkpoint.write(str(self.folder / name))
+      for path in self.folder.glob(name + '.*'):
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+  @contextlib.contextmanager
+  def _reading(self, name: str) -> Iterator[None]:
+    """Turns errors inside into one sentence about a checkpoint."""
+    try:
+      yield
+    except _UNREADABLE as error:
+      reason = (str(error).splitlines() or [repr(error)])[0][:120]
+      raise self._damage(
+          f'the checkpoint {self.folder / name} cannot be read ({reason})') from error
+
+  def check(self, name: str) -> None:
+    """Raises a `UserError` if any tensor of a checkpoint is damaged."""
+    with self._reading(name):
+      reader = tf.train.load_checkpoint(str(self.folder / name))
+      for key in reader.get_variable_to_shape_map():
+        # Reading compares a tensor with its checksum.
+        reader.get_tensor(key)
 
   def restore(self, checkpoint: tf.train.Checkpoint, name: str) -> None:
     """Reads a checkpoint; every variable of `checkpoint` must be in it.
 
     Raises:
-      UserError: if files are damaged or of another shape.
+      UserError: if files are damaged, also in parts that are not asked for, or of another shape.
     """
-    try:
+    self.check(name)
+    with self._reading(name):
       status = checkpoint.read(str(self.folder / name))
       status.assert_existing_objects_matched()
       # A model is also read without the sampler that was saved beside it.
       status.expect_partial()
-    except (tf.errors.OpError, ValueError, IndexError, AssertionError) as error:
-      raise UserError(f'the checkpoint {self.folder / name} cannot be read '
-                      f'({str(error).splitlines()[0][:120]}); delete {self.folder} and run the same '
-                      'command again to train the block anew.') from error
+
+  def copy(self, target: 'BlockStore') -> None:
+    """Copies the best checkpoint and a state without a result to another run, in one step."""
+    state = self.load()
+    for name in ('result', 'files', 'failed'):
+      state.pop(name, None)
+    state['last'] = state['best']
+    with files.replaced_directory(target.folder) as folder:
+      for path in self.folder.glob(state['best'] + '.*'):
+        shutil.copy2(path, folder / path.name)
+      files.write_json(folder / 'state.json', {**state, 'sha256': _digest(state)})

@@ -16,6 +16,7 @@ from graphsane_tf.config import resolved
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.errors import UserError
 from graphsane_tf.random import Seeds, host_seed
+from graphsane_tf.training import folder as folder_lib
 from graphsane_tf.training import incremental
 from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model
 from graphsane_tf.training.context import BlockContext
@@ -196,6 +197,11 @@ class Tuner:
       heads and cells (chosen values), note, validation, test, start (validation of the values that
       the search began with), trials and pruned.
     """
+    with folder_lib.locked(self.folder):
+      return self._search(trials)
+
+  def _search(self, trials: int) -> Dict[str, Any]:
+    """See `run`."""
     base = self._open(self._with({'sampler': 'uniform'}), 'base')
     self.log('training the base block, or reading it')
     base.run([0])
@@ -209,7 +215,8 @@ class Tuner:
           f'{name.split(".")[1]} {value:.4g}' for name, value in trial.params.items())
                + f'  beta {config.clustering.beta:.2g}')
       run = self._open(config, f'trials/{_digest(trial.params)}')
-      value = self._try(trial, run, model)
+      with run.held():
+        value = self._try(trial, run, model)
       study.tell(trial, value, state=None if value is not None else _ENDED[1])
       shutil.rmtree(run.workdir, ignore_errors=True)
     best = study.best_trial

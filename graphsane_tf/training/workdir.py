@@ -1,15 +1,10 @@
-"""Names and guards the folder of a run."""
+"""Names the folder of a run."""
 import hashlib
-import json
 import pathlib
 import re
-import shutil
-from typing import Any, Dict, Optional
+from typing import Any, Dict
 
-from graphsane_tf import config as config_lib
-from graphsane_tf import files
 from graphsane_tf.config import default_config
-from graphsane_tf.errors import UserError
 
 
 def flatten(tree: Dict[str, Any], prefix: str = '') -> Dict[str, Any]:
@@ -89,47 +84,3 @@ def default_workdir(config, choices: Dict[str, Any]) -> pathlib.Path:
   if len(name) > 160:
     name = f'{name[:150]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}'
   return pathlib.Path('runs') / name
-
-
-def open_workdir(path, identity: Dict[str, Any], overwrite: bool) -> pathlib.Path:
-  """Creates the folder, or checks that it belongs to the same run.
-
-  Args:
-    path: the folder.
-    identity: everything that decides the run's numbers; saved as config.json.
-    overwrite: delete a folder of another run instead of refusing it.
-
-  Raises:
-    UserError: if the folder was made with another configuration, or cannot be written.
-  """
-  path = files.make_directory(path)
-  saved_file = path / 'config.json'
-  if overwrite:
-    for name in ('config.json', 'metrics.jsonl', 'results.json'):
-      (path / name).unlink(missing_ok=True)
-    for name in ('checkpoints', 'export', 'per_user', 'tensorboard'):
-      shutil.rmtree(path / name, ignore_errors=True)
-  if saved_file.exists():
-    saved = files.read_json(saved_file)
-    # A field that is newer than the folder had its default when the folder was made.
-    saved['config'] = json.loads(json.dumps(
-        config_lib.resolved(config_lib.restored(saved['config'])).to_dict()))
-    difference = _difference(saved, identity)
-    if difference:
-      raise UserError(f'{path} was made with another configuration ({difference}): choose another '
-                      '--workdir, or pass --overwrite to start it anew.')
-  elif any(path.iterdir()):
-    raise UserError(f'{path} is not empty and holds no config.json of a run: choose another --workdir, '
-                    'or empty it.')
-  else:
-    files.write_json(saved_file, identity)
-  return path
-
-
-def _difference(saved: Dict[str, Any], wanted: Dict[str, Any]) -> Optional[str]:
-  """'field: then -> now, ...' or None."""
-  before, now = flatten(saved), flatten(wanted)
-  fields = [name for name in dict.fromkeys([*before, *now])
-            if before.get(name) != now.get(name)]
-  shown = ', '.join(f'{name}: {before.get(name)} -> {now.get(name)}' for name in fields[:8])
-  return shown + (f' and {len(fields) - 8} more' if len(fields) > 8 else '') if fields else None
