@@ -14,10 +14,12 @@ from graphsane_tf.data.recipes import Recipe
 from graphsane_tf.errors import UserError
 
 _BATCH_ROWS = 1 << 21
+# Arrow's text columns hold at most 2 GiB.
+_BATCH_BYTES = 1 << 29
 
 
 def fingerprint(interactions: Interactions) -> str:
-  """A hex digest of everything in the table but its name."""
+  """A hex digest of everything in the table but its name and notes."""
   digest = hashlib.sha256()
   for array in (interactions.user, interactions.item, interactions.time,
                 interactions.item_category):
@@ -35,7 +37,8 @@ def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
   held: List[pa.Table] = []
   for table in tables:
     held.append(table)
-    if sum(map(len, held)) >= _BATCH_ROWS:
+    if (sum(map(len, held)) >= _BATCH_ROWS
+        or sum(table.nbytes for table in held) >= _BATCH_BYTES):
       yield pa.concat_tables(held)
       held = []
   if held:
@@ -55,7 +58,7 @@ def _collect(tables, recipe: Recipe, name: str):
 
   Returns:
     The columns (user, item, time and perhaps category; the ids as int32 codes), the dictionaries
-    of the codes, and the newest time of the raw log.
+    of the codes, the newest time of the raw log and its number of rows.
   """
   encoded: Dict[str, List] = {}
   times, newest, raw_rows = [], None, 0
@@ -85,7 +88,7 @@ def _collect(tables, recipe: Recipe, name: str):
   for key, chunks in encoded.items():
     columns[key], values[key] = _codes(chunks)
   pa.default_memory_pool().release_unused()
-  return columns, values, newest
+  return columns, values, newest, raw_rows
 
 
 def _select(columns: Dict[str, np.ndarray], rows: np.ndarray) -> None:
@@ -109,6 +112,15 @@ def _core(columns: Dict[str, np.ndarray], recipe: Recipe, name: str) -> None:
     if not len(columns['time']):
       raise UserError(f'min_user_interactions={smallest["user"]} and min_item_interactions='
                       f'{smallest["item"]} together left no rows of {name}; lower them.')
+
+
+def _years_before(time: int, years: int, name: str) -> int:
+  """The time as many calendar years before `time`, both in seconds."""
+  try:
+    return int((pd.Timestamp(np.datetime64(time, 's')) - pd.DateOffset(years=years)).timestamp())
+  except (ValueError, OverflowError) as error:
+    raise UserError(f'{name} ends on {np.datetime64(time, "s")}, of which the last {years} years '
+                    'cannot be taken; check its times.') from error
 
 
 def _renumber(codes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
@@ -136,13 +148,22 @@ def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str
   Raises:
     UserError: a filter left nothing.
   """
-  columns, values, newest = _collect([tables] if isinstance(tables, pa.Table) else tables,
-                                     recipe, name)
+  columns, values, newest, rows = _collect([tables] if isinstance(tables, pa.Table) else tables,
+                                           recipe, name)
+  notes = []
+
+  def count_dropped(sentence: str) -> None:
+    nonlocal rows
+    dropped, rows = rows - len(columns['time']), len(columns['time'])
+    if dropped:
+      notes.append(f'{dropped:,} {sentence}')
+
+  count_dropped(f'rows not rated {recipe.min_rating} or better dropped: --min_rating')
   if recipe.last_years is not None:
-    since = pd.Timestamp(newest, unit='s') - pd.DateOffset(years=recipe.last_years)
-    _select(columns, columns['time'] >= int(since.timestamp()))
+    _select(columns, columns['time'] >= _years_before(newest, recipe.last_years, name))
     if not len(columns['time']):
       raise UserError(f'last_years={recipe.last_years} left no rows of {name}.')
+    count_dropped(f'rows older than the last {recipe.last_years} years dropped')
   if (columns['time'][1:] < columns['time'][:-1]).any():
     _select(columns, np.argsort(columns['time'], kind='stable'))
   pairs = columns['user'].astype(np.int64) * len(values['item']) + columns['item']
@@ -152,7 +173,10 @@ def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str
   if repeated.any():
     _select(columns, ~repeated)
   del repeated
+  count_dropped(f'repeats dropped, {recipe.duplicates} kept: --duplicates')
   _core(columns, recipe, name)
+  count_dropped('rows of rare users or items dropped: --min_user_interactions, '
+                '--min_item_interactions')
 
   user, user_codes = _renumber(columns.pop('user'))
   item, item_codes = _renumber(columns.pop('item'))
@@ -166,5 +190,6 @@ def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str
   result = Interactions(user=user, item=item, time=columns['time'],
                         user_ids=_strings(values['user'], user_codes),
                         item_ids=_strings(values['item'], item_codes),
-                        item_category=category, category_names=names, name=name)
+                        item_category=category, category_names=names, name=name,
+                        notes=tuple(notes))
   return dataclasses.replace(result, fingerprint=fingerprint(result))

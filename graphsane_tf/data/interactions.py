@@ -1,6 +1,6 @@
 """The table that every later room reads: one row per interaction, in time order."""
 import dataclasses
-from typing import Optional
+from typing import Optional, Tuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class Interactions:
     category_names: [num_categories] object array of str, or None.
     name: the data set's name, for messages and file names.
     fingerprint: a hex digest of the content.
+    notes: what a person should know of how the table was made, a line each: rows dropped, say.
   """
   user: np.ndarray
   item: np.ndarray
@@ -33,6 +34,7 @@ class Interactions:
   category_names: Optional[np.ndarray] = None
   name: str = 'log'
   fingerprint: str = ''
+  notes: Tuple[str, ...] = ()
 
   def __len__(self) -> int:
     return len(self.user)

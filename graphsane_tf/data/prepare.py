@@ -1,7 +1,10 @@
 """One call from a data set's name to its `Interactions`, with a prepared copy on disk."""
+import contextlib
 import dataclasses
 import pathlib
 from typing import Any, Callable, Dict, List, Mapping, Optional
+
+import numpy as np
 
 from graphsane_tf import files
 from graphsane_tf.data import blocks
@@ -27,6 +30,9 @@ __all__ = ['clean', 'describe', 'load', 'prepared_folder', 'read_prepared', 'wri
 
 _READERS = {'gowalla': gowalla, 'yelp': yelp, 'taobao14': taobao14, 'taobao15': taobao15,
             'netflix': netflix, 'ml10m': ml10m}
+
+# More rows of one time than this share are more than an incremental block.
+_MOST_AT_ONCE = 0.1
 
 Options = Optional[Mapping[str, Any]]
 
@@ -57,28 +63,45 @@ def load(name: str, data_dir='data', overrides: Options = None, csv_options: Opt
   columns = _csv_columns(name, csv_options)
   if name == 'drift':
     return _generate(recipe, overrides, drift_options)
-  sources = _sources(name, data_dir, csv_options)
-  folder = prepared_folder(name, data_dir, overrides, csv_options)
-  fresh = _is_fresh(folder, sources)
-  interactions = read_prepared(folder) if fresh else None
-  if interactions is None:
-    if folder.exists():
-      log(f'{folder} is {"damaged" if fresh else "out of date"} and is built again.')
-    if not sources and download:
-      downloads.download(name, pathlib.Path(data_dir) / name, log=log)
-      sources = _sources(name, data_dir, csv_options)
-    if not sources:
-      raise _missing(name, data_dir)
-    stamps = [_stamp(path) for path in sources]
-    log(f'preparing {name} from {", ".join(path.name for path in sources[:4])}'
-        f'{" ..." if len(sources) > 4 else ""}')
-    tables = csv.read(sources[0], columns) if name == 'csv' else _READERS[name].read(sources, log)
-    interactions = clean(tables, recipe, name)
-    write_prepared(interactions, folder, {
-        'recipe': dataclasses.asdict(recipe),
-        'sources': [{**stamp, 'sha256': files.sha256(path)}
-                    for path, stamp in zip(sources, stamps)]})
+  try:
+    sources = _sources(name, data_dir, csv_options)
+    folder = prepared_folder(name, data_dir, overrides, csv_options)
+    fresh = _is_fresh(folder, sources)
+    interactions = read_prepared(folder) if fresh else None
+    if interactions is None:
+      if folder.exists():
+        log(f'{folder} is {"damaged" if fresh else "out of date"} and is built again.')
+      if not sources and download:
+        downloads.download(name, pathlib.Path(data_dir) / name, log=log)
+        sources = _sources(name, data_dir, csv_options)
+      if not sources:
+        raise _missing(name, data_dir)
+      interactions = _prepare(name, folder, sources, recipe, columns, log)
+  except OSError as error:
+    raise UserError(f'cannot prepare {name} in {data_dir}: {error.strerror or error}; free some '
+                    'space, mend the permissions or choose another --data_dir.') from error
+  for note in interactions.notes:
+    log(note)
   _check_size(interactions)
+  _check_times(interactions, log)
+  return interactions
+
+
+def _prepare(name: str, folder: pathlib.Path, sources: List[pathlib.Path], recipe: recipes.Recipe,
+             columns: Optional[csv.Columns], log: Callable[[str], None]) -> Interactions:
+  """Reads raw files, applies the recipe and keeps the prepared copy."""
+  stamps = [_stamp(path) for path in sources]
+  log(f'preparing {name} from {", ".join(path.name for path in sources[:4])}'
+      f'{" ..." if len(sources) > 4 else ""}')
+  notes: List[str] = []
+  tables = (csv.read(sources[0], columns, notes.append) if name == 'csv'
+            else _READERS[name].read(sources, notes.append))
+  interactions = clean(tables, recipe, name)
+  interactions = dataclasses.replace(interactions, notes=(*notes, *interactions.notes))
+  write_prepared(interactions, folder, {
+      'recipe': dataclasses.asdict(recipe),
+      'sources': [{**stamp, 'sha256': files.sha256(path)}
+                  for path, stamp in zip(sources, stamps)]})
   return interactions
 
 
@@ -91,7 +114,8 @@ def prepared_folder(name: str, data_dir='data', overrides: Options = None,
   more: List[Any] = [storage.FORMAT]
   if name == 'csv':
     options = {key: value for key, value in (csv_options or {}).items() if value is not None}
-    more.append({**options, 'interactions': str(pathlib.Path(options['interactions']).resolve())})
+    more.append({**options, 'interactions': str(pathlib.Path(options['interactions']).resolve()),
+                 'reader': csv.VERSION})
   return pathlib.Path(data_dir) / name / f'prepared-{recipe.digest(*more)}'
 
 
@@ -162,7 +186,9 @@ def _is_fresh(folder: pathlib.Path, sources: List[pathlib.Path]) -> bool:
       entry.update(now)
       touched = True
   if touched:
-    files.write_json(folder / storage.MANIFEST, manifest)
+    # On a disk that cannot be written the file is only hashed again next time.
+    with contextlib.suppress(OSError, UserError):
+      files.write_json(folder / storage.MANIFEST, manifest)
   return True
 
 
@@ -183,3 +209,18 @@ def _check_size(interactions: Interactions) -> None:
     if count < 2:
       raise UserError(f'{interactions.name} has only one {what} after filtering; give a log with '
                       f'several or lower --min_{what}_interactions.')
+
+
+def _check_times(interactions: Interactions, log: Callable[[str], None]) -> None:
+  """Refuses a log without any order in time, and warns where the file's order decides much."""
+  starts = np.flatnonzero(np.diff(interactions.time, prepend=interactions.time[0] - 1))
+  counts = np.diff(starts, append=len(interactions))
+  moment = interactions.time[starts[counts.argmax()]].astype('datetime64[s]')
+  if len(counts) == 1:
+    raise UserError(
+        f'all {len(interactions):,} rows of {interactions.name} have the same time ({moment}), but '
+        'blocks are cut in time order; give the real times (--timestamp_column), or number the '
+        'rows there if the file has them in order.')
+  if counts.max() > _MOST_AT_ONCE * len(interactions):
+    log(f'warning: {counts.max():,} of {len(interactions):,} rows have the same time ({moment}): '
+        'blocks are cut among them in the order of the file.')

@@ -40,6 +40,7 @@ def write_prepared(interactions: Interactions, folder, manifest_extra: Dict[str,
         'fingerprint': interactions.fingerprint,
         'counts': {'rows': len(interactions), 'users': interactions.num_users,
                    'items': interactions.num_items},
+        'notes': list(interactions.notes),
         'sha256': {file_name: files.sha256(temporary / file_name)
                    for file_name, _ in zip(_TABLES, tables)},
         **manifest_extra,
@@ -50,11 +51,24 @@ def read_manifest(folder) -> Optional[Dict[str, Any]]:
   """The manifest of a prepared folder, or None when it is missing or malformed."""
   try:
     manifest = files.read_json(pathlib.Path(folder) / MANIFEST)
-  except (UserError, OSError, UnicodeDecodeError):
+  except (UserError, OSError, UnicodeDecodeError, RecursionError):
     return None
-  whole = isinstance(manifest, dict) and manifest.get('format') == FORMAT and {
-      'name', 'fingerprint', 'sha256'} <= set(manifest)
-  return manifest if whole else None
+  return manifest if _is_manifest(manifest) else None
+
+
+def _is_manifest(value: Any) -> bool:
+  """Whether what a manifest holds has the types that reading it relies on."""
+  if not isinstance(value, dict) or value.get('format') != FORMAT:
+    return False
+  # Manifests of before there were notes have none.
+  value.setdefault('notes', [])
+  kinds = {'name': str, 'fingerprint': str, 'sha256': dict, 'sources': list, 'notes': list}
+  if not all(isinstance(value.get(key), kind) for key, kind in kinds.items()):
+    return False
+  if not all(isinstance(note, str) for note in value['notes']):
+    return False
+  return all(isinstance(entry, dict) and {'file', 'bytes', 'mtime_ns', 'sha256'} <= set(entry)
+             for entry in value['sources'])
 
 
 def read_prepared(folder) -> Optional[Interactions]:
@@ -77,8 +91,9 @@ def read_prepared(folder) -> Optional[Interactions]:
         user_ids=_names(users['id']), item_ids=_names(items['id']),
         item_category=_numbers(items['category']) if has_categories else None,
         category_names=_names(tables[_TABLES[3]]['name']) if has_categories else None,
-        name=manifest['name'], fingerprint=manifest['fingerprint'])
-  except (OSError, KeyError, TypeError, pa.ArrowException):
+        name=manifest['name'], fingerprint=manifest['fingerprint'],
+        notes=tuple(manifest['notes']))
+  except (OSError, KeyError, TypeError, ValueError, pa.ArrowException):
     return None
 
 

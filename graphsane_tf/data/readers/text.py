@@ -1,10 +1,11 @@
 """Large text files in pieces of whole lines, parsed by Arrow, with errors that name the line."""
+import contextlib
 import dataclasses
 import gzip
 import pathlib
 import re
 import zlib
-from typing import Callable, Iterator, Optional, Sequence, Tuple
+from typing import BinaryIO, Callable, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,8 @@ import pyarrow.csv as pa_csv
 from graphsane_tf.errors import UserError
 
 PIECE_BYTES = 64 << 20
+LONGEST_LINE = 16 << 20
+_GZIP = b'\x1f\x8b'
 _BYTE_ORDER_MARK = b'\xef\xbb\xbf'
 
 # What a reader may expect in a column: the Arrow type, and the words for a person.
@@ -32,20 +35,41 @@ class Column:
   kind: Optional[str] = None
 
 
+@contextlib.contextmanager
+def _opened(path: pathlib.Path) -> Iterator[BinaryIO]:
+  """Opens a file to read its bytes, unpacked if they are gzip, whatever the file is called."""
+  with open(path, 'rb') as stream:
+    packed = stream.read(len(_GZIP)) == _GZIP
+    if path.suffix == '.gz' and not packed and path.stat().st_size:
+      raise UserError(f'{path} is no gzip file or a damaged one; fetch it again or, if it is '
+                      'unpacked already, take .gz off its name.')
+    stream.seek(0)
+    if packed:
+      with gzip.GzipFile(fileobj=stream) as unpacked:
+        yield unpacked
+    else:
+      yield stream
+
+
 def pieces(path) -> Iterator[Tuple[int, bytes]]:
   """Yields (number of the first line, bytes of whole lines) until the file ends.
 
-  Reads `.gz` files as they are and drops a byte order mark. The last line gets its newline.
+  Unpacks gzip and drops a byte order mark. The last line gets its newline. Memory stays bounded
+  whatever is in the file.
   """
   path = pathlib.Path(path)
   line, rest, start = 1, b'', _BYTE_ORDER_MARK
   try:
-    with (gzip.open if path.suffix == '.gz' else open)(path, 'rb') as stream:
+    with _opened(path) as stream:
       while piece := stream.read(PIECE_BYTES):
         piece = rest + piece.removeprefix(start)
         start = b''
         cut = piece.rfind(b'\n') + 1
         rest = piece[cut:]
+        if len(rest) > LONGEST_LINE:
+          line += piece.count(b'\n', 0, cut)
+          raise UserError(f'{path}, line {line}: the line goes on for over {LONGEST_LINE:,} bytes; '
+                          'write one interaction a line.')
         if cut:
           yield line, piece[:cut]
           line += piece.count(b'\n', 0, cut)
@@ -60,10 +84,22 @@ def pieces(path) -> Iterator[Tuple[int, bytes]]:
     raise UserError(f'{path} is empty; put the whole file there.')
 
 
+def _filled_lines(data: bytes) -> np.ndarray:
+  """The 0-based numbers of the lines that are not blank; like Arrow, a lone CR ends a line."""
+  characters = np.frombuffer(data.replace(b'\r\n', b'\n').replace(b'\r', b'\n'), np.uint8)
+  ends = np.flatnonzero(characters == ord('\n'))
+  return np.flatnonzero(np.diff(ends, prepend=-1) > 1)
+
+
 def filled_line(data: bytes, row: int) -> int:
   """The 0-based line of the `row`-th line that is not blank; Arrow counts only those."""
-  lines = np.flatnonzero(np.frombuffer(data.replace(b'\r', b''), np.uint8) == ord('\n'))
-  return int(np.flatnonzero(np.diff(lines, prepend=-1) > 1)[row])
+  return int(_filled_lines(data)[row])
+
+
+def shown(words: str, length: int) -> str:
+  """Words of a file for a message: not too long, and nothing that a terminal would act on."""
+  words = words if len(words) <= length else f'{words[:length]} ...'
+  return ''.join(letter if letter.isprintable() else '?' for letter in words)
 
 
 def bad_line(path, line: int, column: Optional[str], problem: str) -> UserError:
@@ -105,22 +141,39 @@ def parse(path, data: bytes, columns: Sequence[Column], to_line: Callable[[int],
   if not data:
     return pa.schema(types.items()).empty_table()
 
-  def read(**options):
+  def read(lines: bytes, **options):
     return pa_csv.read_csv(
-        pa.BufferReader(data),
+        pa.BufferReader(lines),
         pa_csv.ReadOptions(column_names=[column.name for column in columns], **options),
         pa_csv.ParseOptions(delimiter=delimiter, quote_char='"' if quoted else False),
         pa_csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[''],
                               strings_can_be_null=False))
 
-  try:
-    table = read(block_size=4 << 20)
-  except pa.ArrowInvalid:
+  def read_at_once(lines: bytes):
     # Arrow only counts rows when one thread reads everything in one block.
+    return read(lines, use_threads=False, block_size=len(lines) + 1)
+
+  try:
+    table = read(data, block_size=4 << 20)
+  except pa.ArrowInvalid:
     try:
-      table = read(use_threads=False, block_size=len(data) + 1)
+      table = read_at_once(data)
     except pa.ArrowInvalid as error:
       raise _explain(path, str(error), columns, to_line) from error
+  if quoted:
+    # A quote that is never closed takes whatever follows it into its value, without an error: so it
+    # would take a last row that is too long. Where each line is a row, only the last one can do it.
+    tail = data[data.rfind(b'\n', 0, -1) + 1:]
+    if len(table) != data.count(b'\n') and len(table) != len(_filled_lines(data)):
+      tail = data
+    if b'"' in tail:
+      try:
+        read_at_once(tail + delimiter.encode() * len(columns) + b'\n')
+      except pa.ArrowInvalid:
+        pass
+      else:
+        raise bad_line(path, to_line(len(table) - 1), None,
+                       'a quote that opens there, or later, is not closed')
   for name in types:
     if table[name].null_count:
       row = int(np.flatnonzero(table[name].is_null().to_numpy())[0])
