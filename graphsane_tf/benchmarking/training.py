@@ -87,8 +87,7 @@ def step_section(log: Interactions, repeats: int, batches=(5000, 64)) -> Iterato
       context = trainer.context
       other = plain.PlainStep(
           config, context, trainer.model.graph, trainer.model.backbone, trainer.sampler,
-          plain.PlainSgct(config, context, trainer.distiller.teacher, (0, 3)),
-          trainer.model.optimizer, 'sampled')
+          trainer.distiller.teacher, trainer.model.optimizer)
       pairs, counts = len(context.users), ((4, 1) if batch > 500 else (20, 10))
       # One plain step of a large batch takes many seconds.
       rounds = repeats if batch <= 500 else max(1, repeats // 2)

@@ -24,12 +24,6 @@ class TrainStep:
   batch's pairs.
   """
 
-  # The benchmark has a step with plain ones.
-  pair_scores = staticmethod(pair_scores)
-  gathered_l2_loss = staticmethod(gathered_l2_loss)
-  rows_at = staticmethod(products.rows_at)
-  row_gaps = staticmethod(products.row_gaps)
-
   def __init__(self, config, context, graph: views.Graph, backbone: Backbone,
                sampler: NegativeSampler, distiller: Distiller, optimizer, propagation: str):
     """Joins the parts of a block.
@@ -97,11 +91,11 @@ class TrainStep:
     batch, user_places, item_places, partners = self._encode(
         view, users, positives, negatives, seeds)
     final_user, final_item = batch.encoding.user[-1], batch.encoding.item[-1]
-    user_rows = self.rows_at(final_user, user_places)
+    user_rows = products.rows_at(final_user, user_places)
     number = self._num_uniform
     if self._sampler.chooses:
       draw, item_places, batch = self._choose(draw, user_rows, item_places, batch)
-    scores = self.pair_scores(user_rows, final_item, item_places)
+    scores = pair_scores(user_rows, final_item, item_places)
     positive, negative = scores[:, 0], scores[:, 1:]
     losses = {'bpr': tf.reduce_sum(
         valid * tf.nn.softplus(negative[:, :number] - positive[:, None])) / batch.size}
@@ -109,12 +103,12 @@ class TrainStep:
       pair_loss = self._sampler.loss(positive, negative[:, number:], draw)
       losses[self._sampler.loss_name] = tf.reduce_sum(pair_loss) / batch.size
     if self._config.model.l2:
-      norm = tf.nn.l2_loss(user_rows) + self.gathered_l2_loss(final_item, item_places)
+      norm = tf.nn.l2_loss(user_rows) + gathered_l2_loss(final_item, item_places)
       losses['l2'] = self._config.model.l2 * norm / batch.size
     if partners is not None:
       terms = self._backbone.regularisers(
-          self.row_gaps(final_user, user_places, *partners[0]),
-          self.row_gaps(final_item, item_places[:, 0], *partners[1]))
+          products.row_gaps(final_user, user_places, *partners[0]),
+          products.row_gaps(final_item, item_places[:, 0], *partners[1]))
       losses.update({name: value / batch.size for name, value in terms.items()})
     losses.update(self._sampler.losses(batch))
     losses.update(self._distiller.losses(batch))
@@ -128,7 +122,7 @@ class TrainStep:
     """
     number = 1 + self._num_uniform
     places = tf.concat([item_places[:, :1], item_places[:, number:]], axis=1)
-    scores = self.pair_scores(
+    scores = pair_scores(
         tf.stop_gradient(user_rows), tf.stop_gradient(batch.encoding.item[-1]), places)
     choice = self._sampler.choose(scores[:, 0], scores[:, 1:], draw, batch.seeds)
 
@@ -138,10 +132,6 @@ class TrainStep:
 
     negatives = keep(batch.negatives, self._num_uniform)
     return choice, keep(item_places, number), dataclasses.replace(batch, negatives=negatives)
-
-  def view(self, seeds: Seeds) -> views.View:
-    """The graph as one step sees it, if it is sampled."""
-    return self._graph.sampled(seeds)
 
   def _update(self, view, users, positives, seeds):
     with tf.GradientTape() as tape:
@@ -175,7 +165,7 @@ class TrainStep:
 
       def step(number, totals):
         seeds = Seeds(tf.random.experimental.stateless_fold_in(seed, number))
-        view = whole if self._whole else self.view(seeds)
+        view = whole if self._whole else self._graph.sampled(seeds)
         rows = order[number * size:(number + 1) * size]
         losses = self._update(view, tf.gather(self._users, rows), tf.gather(self._items, rows), seeds)
         self.loss_names = list(losses)

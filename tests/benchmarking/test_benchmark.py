@@ -3,11 +3,9 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from graphsane_tf.benchmarking import figures, logs, peers, plain, scoring, suite, training
+from graphsane_tf.benchmarking import figures, logs, peers, scoring, suite, training
 from graphsane_tf.errors import UserError
-from graphsane_tf.random import Seeds
 
 _SHAPE = logs.Shape('tiny', 90, 130, 2_600)
 
@@ -136,38 +134,3 @@ def test_block_section(log):
 def test_rebuild_is_compared_with_the_users_it_ranks(log):
   figure, = scoring.rebuild_section(log, 1)
   assert f'of {len(np.unique(training.context_of(log, 3).users))} users' in figure.note
-
-
-@pytest.mark.parametrize('batch', [40])
-def test_every_way_to_compute_a_step_gives_the_same_losses(log, batch, tmp_path):
-  """Whole graph, samples that take every neighbour, and the plain step: within 1e-4."""
-  found = {}
-  context = training.context_of(log, 2)
-  rows = np.arange(batch)
-  for kind in ('whole', 'sampled', 'plain'):
-    config = training.config_of(
-        train__batch_size=batch, model__dropout=0., model__fanout=(130, 130), model__num_knn=130,
-        model__embedding_dim=8, model__propagation='whole' if kind == 'whole' else 'sampled')
-    trainer = training.trainer_of(log, 2, config, tmp_path / kind,
-                                  training.previous_of(log, 2, config))
-    trainer.sampler.refresh(*trainer.represent(), 0)
-    step = trainer.step
-    if kind == 'plain':
-      step = plain.PlainStep(
-          config, context, trainer.model.graph, trainer.model.backbone, trainer.sampler,
-          plain.PlainSgct(config, context, trainer.distiller.teacher, (0, 2)),
-          trainer.model.optimizer, 'sampled')
-    seeds = Seeds(tf.constant([3, 4]))
-    # The view has its own stream, so that all three draw the same negatives.
-    view = trainer.model.graph.whole() if kind == 'whole' else step.view(seeds.child('view'))
-    with tf.GradientTape() as tape:
-      losses = step.losses(view, tf.constant(context.users[rows], tf.int32),
-                           tf.constant(context.items[rows], tf.int32), seeds)
-      total = sum(losses.values())
-    gradients = [tf.convert_to_tensor(part).numpy()
-                 for part in tape.gradient(total, trainer.model.backbone.trainable_variables)]
-    found[kind] = {name: float(value) for name, value in losses.items()}, gradients
-  for kind in ('sampled', 'plain'):
-    assert found[kind][0] == pytest.approx(found['whole'][0], rel=1e-4)
-    for one, other in zip(found[kind][1], found['whole'][1]):
-      np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
