@@ -14,8 +14,8 @@ from graphsane_tf.data import prepare
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import forgetting, protocol
-from graphsane_tf.reporting import tables
 from graphsane_tf.serving import export
+from graphsane_tf.training import screen
 from graphsane_tf.training import workdir as workdir_lib
 from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model, new_model
 from graphsane_tf.training.context import BlockContext
@@ -115,8 +115,8 @@ class IncrementalRun:
                         f'{self.stream.num_blocks - 1}.')
       previous = self._run_block(index, previous)
     results = self.results()
-    self._log(tables.results_table(results))
-    self._log(tables.forgetting_table(results))
+    self._log(screen.results_table(results))
+    self._log(screen.forgetting_table(results))
     self._log(f'results   {self.workdir / "results.json"}')
     for entry in results['blocks']:
       self._log(f'SavedModel of block {entry["block"]}   {self.workdir / "export" / str(entry["block"])}')
