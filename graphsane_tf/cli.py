@@ -13,12 +13,9 @@ from ml_collections import config_flags
 from graphsane_tf.data import recipes as data_recipes
 from graphsane_tf.errors import UserError
 
-# Short flags and the configuration fields they set.
-_CHOICES = {'backbone': 'backbone', 'kd': 'kd', 'replay': 'replay', 'sampler': 'sampler',
-            'clusters': 'clusters'}
-_NUMBERS = {'seed': 'seed', 'base_epochs': 'train.base_epochs', 'epochs': 'train.epochs',
-            'batch_size': 'train.batch_size', 'embedding_dim': 'model.embedding_dim'}
-_SHARES = {'replay_ratio': 'replay_options.ratio', 'replay_window': 'replay_options.window'}
+# Short flags that take a number or a share.
+_NUMBERS = ('seed', 'base_epochs', 'epochs', 'batch_size', 'embedding_dim')
+_SHARES = ('replay_ratio', 'replay_window')
 
 
 def fail(message: str) -> None:
@@ -108,10 +105,11 @@ def define_method_flags() -> None:
                     f'Kind of SANE (default: {plain.sane_variant}).')
   flags.DEFINE_bool('sane', False, 'Short for --sampler=sane.')
   flags.DEFINE_bool('full_retrain', None, 'Train each block from fresh weights on all rows so far.')
-  for name, field in _SHARES.items():
-    flags.DEFINE_float(name, None, f'Sets config.{field}.', lower_bound=0., upper_bound=1.)
-  for name, field in _NUMBERS.items():
-    flags.DEFINE_integer(name, None, f'Sets config.{field}.', lower_bound=0 if name == 'seed' else 1)
+  for name in _SHARES:
+    flags.DEFINE_float(name, None, f'Sets config.{config.SHORT_FLAGS[name]}.', lower_bound=0., upper_bound=1.)
+  for name in _NUMBERS:
+    flags.DEFINE_integer(name, None, f'Sets config.{config.SHORT_FLAGS[name]}.',
+                         lower_bound=0 if name == 'seed' else 1)
   flags.DEFINE_float('learning_rate', None, 'Of incremental blocks; sets '
                      'config.train.learning_rate.', lower_bound=0.)
   flags.DEFINE_string('base_from', None, 'Another run whose base block is taken over.')
@@ -119,7 +117,7 @@ def define_method_flags() -> None:
 
 def config_from_flags(log: Callable[[str], None] = print):
   """The configuration of --config with the method flags that were given."""
-  from graphsane_tf import negatives  # pylint: disable=g-import-not-at-top
+  from graphsane_tf import config as config_lib, negatives  # pylint: disable=g-import-not-at-top
   values = flags.FLAGS
   config = values.config
   try:
@@ -130,10 +128,7 @@ def config_from_flags(log: Callable[[str], None] = print):
     if values.sampler not in (None, 'sane'):
       raise UserError(f'--sane and --sampler={values.sampler} name different samplers: give one.')
     config.sampler = 'sane'
-  fields = {**_CHOICES, **_NUMBERS, **_SHARES, 'full_retrain': 'full_retrain',
-            'sane_variant': 'sane_variant', 'learning_rate': 'train.learning_rate',
-            'base_from': 'base_from'}
-  for name, field in fields.items():
+  for name, field in config_lib.SHORT_FLAGS.items():
     if values[name].value is not None:
       config.update_from_flattened_dict({field: values[name].value})
   used = negatives.REGISTRY[config.sampler].flags

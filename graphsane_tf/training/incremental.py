@@ -21,9 +21,6 @@ from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model, n
 from graphsane_tf.training.context import BlockContext
 from graphsane_tf.training.store import BlockStore
 
-# Fields that must agree before a base block can be shared (all of `model`, too).
-_BASE_FIELDS = ('backbone', 'blocks', 'model')
-
 
 def run(config, interactions: Interactions, workdir=None, *, choices: Optional[Dict[str, Any]] = None,
         blocks: Optional[List[int]] = None, overwrite: bool = False, profile: bool = False,
@@ -295,7 +292,7 @@ class IncrementalRun:
     mine = self._identity
     if saved['data']['fingerprint'] != mine['data']['fingerprint']:
       raise UserError(f'--base_from={source} was trained on other data.')
-    for name in _BASE_FIELDS:
+    for name in workdir_lib.BASE_FIELDS:
       if saved['config'][name] != mine['config'][name]:
         raise UserError(f'--base_from={source} has another config.{name}: {saved["config"][name]} '
                         f'instead of {mine["config"][name]}.')
