@@ -20,13 +20,6 @@ from graphsane_tf import config_rules
 from graphsane_tf.data import recipes as data_recipes
 from graphsane_tf.errors import UserError
 
-# Short flags and the configuration fields they set.
-_FIELDS = {
-    **{name: name for name in ('backbone', 'kd', 'replay', 'sampler', 'clusters', 'sane_variant',
-                               'full_retrain', 'seed', 'base_from')},
-    **{name: f'train.{name}' for name in ('base_epochs', 'epochs', 'batch_size', 'learning_rate')},
-    'embedding_dim': 'model.embedding_dim', 'replay_ratio': 'replay_options.ratio',
-    'replay_window': 'replay_options.window'}
 _HELP = {'learning_rate': 'Of incremental blocks. ', 'base_from': 'Another run whose base block is '
          'taken over. ', 'full_retrain': 'Train each block from fresh weights on all rows so far. '}
 
@@ -144,7 +137,7 @@ def define_method_flags() -> None:
   # Registries import TensorFlow, which a tool that only reads data does not need.
   load_tensorflow()
   plain = config_rules.flatten(config_lib.default_config().to_dict())
-  for name, field in _FIELDS.items():
+  for name, field in config_lib.SHORT_FLAGS.items():
     rule = config_rules.RULES[field]
     text = f'{_HELP.get(name, "")}Sets config.{field} (default: {plain[field]!r}).'
     bounds = {'lower_bound': rule.low, 'upper_bound': rule.high}
@@ -166,14 +159,14 @@ def config_from_flags(log: Callable[[str], None] = print) -> config_dict.ConfigD
   from graphsane_tf import negatives  # pylint: disable=g-import-not-at-top
   values = flags.FLAGS
   config = values.config
-  given = {name: values[name].value for name in _FIELDS if values[name].value is not None}
+  given = {name: values[name].value for name in config_lib.SHORT_FLAGS if values[name].value is not None}
   if values.sane:
     if given.get('sampler', 'sane') != 'sane':
       raise UserError(f'--sane and --sampler={given["sampler"]} name different samplers: give one.')
     given['sane'] = 'sane'
   long = values['config'].override_values
   for name, value in given.items():
-    field = _FIELDS.get(name, 'sampler')
+    field = config_lib.SHORT_FLAGS.get(name, 'sampler')
     if field in long and long[field] != value:
       short = '--sane' if name == 'sane' else f'--{name}={value}'
       raise UserError(f'{short} and --config.{field}={long[field]} disagree: give one.')

@@ -19,6 +19,13 @@ SANE_VARIANTS = {
                  'balance': 1., 'candidates': 1, 'exclude_history': True, 'strength': 1.,
                  'temperature': .3},
 }
+# Flags of the command line that are short for --config.FIELD=VALUE, and their fields.
+SHORT_FLAGS = {
+    'backbone': 'backbone', 'kd': 'kd', 'replay': 'replay', 'sampler': 'sampler', 'clusters': 'clusters',
+    'sane_variant': 'sane_variant', 'full_retrain': 'full_retrain', 'base_from': 'base_from', 'seed': 'seed',
+    'base_epochs': 'train.base_epochs', 'epochs': 'train.epochs', 'batch_size': 'train.batch_size',
+    'learning_rate': 'train.learning_rate', 'embedding_dim': 'model.embedding_dim',
+    'replay_ratio': 'replay_options.ratio', 'replay_window': 'replay_options.window'}
 
 
 def default_config() -> config_dict.ConfigDict:

@@ -14,8 +14,9 @@ import pytest
 
 from graphsane_tf import cli
 from graphsane_tf.errors import UserError
-from graphsane_tf.reporting import reproduction, specs
+from graphsane_tf.reporting import tables
 from graphsane_tf.training import grid
+from tests.reporting import fake_grid
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TINY = '--embedding_dim=8 --batch_size=512 --base_epochs=1 --epochs=1'
@@ -47,7 +48,7 @@ def _fake(monkeypatch):
 
 
 def _cells(workdir, seeds=1, extra=()):
-  return grid.cells(specs.TABLES['main'].rows[:4], {'drift': ['--dataset=drift']}, seeds, workdir,
+  return grid.cells(tables.REGISTRY['main'].rows[:4], {'drift': ['--dataset=drift']}, seeds, workdir,
                     extra)
 
 
@@ -131,15 +132,26 @@ def test_other_flags_are_refused_but_another_data_folder_is_not(fake, tmp_path):
     grid.run(_cells(tmp_path, extra=['--epochs=2']), log=lambda line: None)
 
 
+def test_plugins_reach_every_process_and_are_no_choice(tmp_path):
+  rows = tables.REGISTRY['main'].rows[:2]
+  cells = grid.cells(rows, {'drift': ['--dataset=drift']}, 1, tmp_path, (), ['a.py', 'b.py'])
+  assert len(cells) == 3
+  for cell in cells:
+    assert [word for word in cell.command if word.startswith('--plugin')] == ['--plugin=a.py', '--plugin=b.py']
+    cell.save_note(1.)
+  for cell in grid.cells(rows, {'drift': ['--dataset=drift']}, 1, tmp_path):
+    assert cell.results() is None and not [word for word in cell.command if word.startswith('--plugin')]
+
+
 def test_plan(fake, tmp_path):
   del fake
   cells = _cells(tmp_path, seeds=2)
-  text = reproduction.plan(cells, 1)
+  text = grid.plan(cells, 1)
   assert '(rough)' in text and '10 of 10 cells to do' in text and not any(tmp_path.iterdir())
   for cell in cells[:2]:
     grid.run([cell], log=lambda line: None)
     cell.save_note(400.)
-  text = reproduction.plan(cells, 2)
+  text = grid.plan(cells, 2)
   assert 'done   drift  seed 0  base' in text and 'lsp  about 7 min' in text
   assert '8 of 10 cells to do, about 27 min with --jobs=2 (from finished cells).' in text
 
@@ -172,6 +184,47 @@ def test_dry_run_and_mistakes(tmp_path):
   assert not (tmp_path / 'runs').exists()
   wrong = _run('--what=magic', '--dry_run', cwd=tmp_path)
   assert wrong.returncode == 2 and wrong.stderr.startswith('error: --what=magic')
+
+
+PLUGIN = '''
+from graphsane_tf.reporting import tables
+
+PLAIN = tables.Row('Uniform', {'kd': 'sgct'})
+
+@tables.REGISTRY.register('mine')
+class Mine(tables.Table):
+  title = 'My sampler on SGCT'
+  rows = (PLAIN, tables.Row('Mine', {'kd': 'sgct', 'sampler': 'mypop'}, partner=PLAIN))
+'''
+
+
+def test_a_table_in_a_file_of_the_users_own(tmp_path):
+  (tmp_path / 'mine.py').write_text(PLUGIN)
+  shown = _run('--what=mine', '--plugin=mine.py', '--dry_run', cwd=tmp_path)
+  assert shown.returncode == 0, shown.stderr
+  assert [line.split()[5] for line in shown.stdout.splitlines()[:-1]] == ['base', 'sgct', 'sgct-mypop']
+  listed = _run('--what=', '--plugin=mine.py', '--dry_run', cwd=tmp_path)
+  assert listed.returncode == 2 and 'movers, mine and all' in listed.stderr
+  # From runs on disk to files and report.
+  plain, mine = grid.Row('', {'kd': 'sgct'}), grid.Row('', {'kd': 'sgct', 'sampler': 'mypop'})
+  data = ['--dataset=drift', '--data_dir=data', '--drift_size=small']
+  for cell in grid.cells([plain, mine], {'drift': data}, 2, tmp_path / 'runs', (), ['mine.py']):
+    fake_grid.write_cell(cell)
+    cell.save_note(2.)
+  made = _run('--what=mine', '--plugin=mine.py', '--seeds=2', '--workdir=runs', '--drift_size=small', cwd=tmp_path)
+  assert made.returncode == 0, made.stderr
+  assert '6 of 6 cells are finished already.' in made.stdout and '| Mine |' in made.stdout
+  report = (tmp_path / 'runs' / 'report.html').read_text()
+  assert 'drift: Mine changes Uniform by +0.0 % in Recall@20' in report and 'Recall by block and method' in report
+
+
+@pytest.mark.fault('broken plugin')
+def test_a_plugin_that_fails(tmp_path):
+  (tmp_path / 'broken.py').write_text('import nothing_of_this_name\n')
+  for name, words in (('broken.py', 'error: --plugin=broken.py, line 1 fails: ModuleNotFoundError'),
+                      ('absent.py', 'error: --plugin=absent.py is not a Python file')):
+    result = _run(f'--plugin={name}', '--dry_run', cwd=tmp_path)
+    assert result.returncode == 2 and result.stderr.startswith(words) and not (tmp_path / 'runs').exists()
 
 
 def test_a_broken_log_is_reported_at_the_end(tmp_path):
@@ -221,7 +274,7 @@ def test_everything_interrupted_and_resumed(tmp_path):
     for ending in ('md', 'csv', 'json'):
       assert (tmp_path / 'grid' / f'{stem}.{ending}').exists(), stem
   study = json.loads((tmp_path / 'grid' / 'case_study-drift.json').read_text())['data']
-  assert {row['label'] for row in study} == {row.label for row in specs.TABLES['case_study'].rows}
+  assert {row['label'] for row in study} == {row.label for row in tables.REGISTRY['case_study'].rows}
   assert 'SANE changed SGCT by' in (tmp_path / 'grid' / 'report.html').read_text()
   again = _run(*arguments, cwd=tmp_path)
   assert '34 of 34 cells are finished already.' in again.stdout

@@ -64,6 +64,23 @@ def paired_wilcoxon(a: np.ndarray, b: np.ndarray) -> PairedTest:
                     differing)
 
 
+def holm(p_values: Sequence[float]) -> np.ndarray:
+  """Holm's step-down correction: p-values that can be compared with one level for all of them.
+
+  Args:
+    p_values: [m] of the comparisons that are looked at together.
+
+  Returns:
+    [m] corrected values, at most 1, in the order given.
+  """
+  p_values = np.asarray(p_values, np.float64)
+  order = np.argsort(p_values, kind='stable')
+  steps = p_values[order] * np.arange(len(p_values), 0, -1)
+  corrected = np.empty_like(p_values)
+  corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.)
+  return corrected
+
+
 def interval(values: Sequence[float], level: float = 0.95) -> Interval:
   """Student's t interval of a mean, for the few values that seeds give.
 

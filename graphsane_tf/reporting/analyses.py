@@ -1,11 +1,11 @@
 """What is computed from finished cells with their models, kept in files so that it is done once."""
 import pathlib
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Sequence
 
 from graphsane_tf import files
 from graphsane_tf.reporting import case_study, inspect
 from graphsane_tf.reporting.comparison import FinishedGrid
-from graphsane_tf.reporting.specs import TABLES
+from graphsane_tf.reporting.tables.main import EXAMPLES
 from graphsane_tf.training import grid, incremental
 
 
@@ -50,19 +50,24 @@ class Analyses:
   def _blocks(self, cell: grid.Cell) -> List[int]:
     return [entry['block'] for entry in self._done.results(cell)['blocks'][1:]]
 
-  def case_study(self, dataset: str) -> List[Dict[str, Any]]:
-    """Rows of the case study of a data set; samplers without a finished seed are left out."""
-    table = TABLES['case_study']
-    by_label = {row.label: row for row in table.rows}
+  def case_study(self, dataset: str, rows: Sequence[grid.Row], reference: grid.Row
+                 ) -> Dict[str, List[Dict[str, Dict[str, float]]]]:
+    """One `case_study.study_seed` a finished seed, by label; rows without one are left out.
+
+    Args:
+      dataset: which data set.
+      rows: one a sampler.
+      reference: the row whose item embeddings tell which users' interests moved.
+    """
     groups = {}
-    for seed, cell in self._done.of(dataset, by_label[table.reference]).items():
-      found = self._kept(cell, 'high_shift_users', lambda cell=cell: {
+    for seed, cell in self._done.of(dataset, reference).items():
+      moved = self._kept(cell, 'high_shift_users', lambda cell=cell: {
           str(block): case_study.high_shift_users(self._run(cell), block)
           for block in self._blocks(cell)})
-      if found is not None:
-        groups[seed] = {int(block): users for block, users in found.items()}
+      if moved is not None:
+        groups[seed] = {int(block): users for block, users in moved.items()}
     studies: Dict[str, List[Dict[str, Dict[str, float]]]] = {}
-    for row in table.rows:
+    for row in rows:
       for seed, cell in self._done.of(dataset, row).items():
         if seed not in groups:
           continue
@@ -73,15 +78,14 @@ class Analyses:
           studies.setdefault(row.label, []).append(case_study.study_seed(
               groups[seed], {int(block): counts for block, counts in drawn.items()},
               self._done.per_user(cell)))
-    return case_study.rows(studies, table.reference)
+    return studies
 
   def examples(self, dataset: str, count: int = 2) -> List[Dict[str, Any]]:
-    """Users of SGCT-SANE's last block whose interests moved most, from `inspect.explain_user`."""
-    row = next(row for row in TABLES['main'].rows if row.label == 'SGCT-SANE')
-    cells = self._done.of(dataset, row)
+    """Users of `main.EXAMPLES`' last block whose interests moved most, from `inspect.explain_user`."""
+    cells = self._done.of(dataset, EXAMPLES)
     if not cells:
       return []
     cell = cells[min(cells)]
     return self._kept(cell, 'example_users', lambda: [
-        inspect.plain(found) for found in inspect.strongest_shifts(
+        inspect.plain(user) for user in inspect.strongest_shifts(
             self._run(cell), self._blocks(cell)[-1], count)]) or []

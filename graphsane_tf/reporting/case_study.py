@@ -1,12 +1,11 @@
-"""The case study (section 6, appendix F): users whose interests move, by negative sampler."""
-from typing import Any, Dict, List, Sequence
+"""What the case study (section 6, appendix F) measures in a run: interest shifts, and what is drawn."""
+from typing import Dict, List
 
 import numpy as np
 import sklearn.cluster
 import tensorflow as tf
 
 from graphsane_tf import negatives
-from graphsane_tf.evaluation import significance
 from graphsane_tf.graph import csr
 from graphsane_tf.negatives.uniform import Complement, Membership
 from graphsane_tf.random import Seeds, host_seed
@@ -28,10 +27,10 @@ def interest_shift(before: csr.Csr, now: csr.Csr, cluster: np.ndarray) -> np.nda
     now: [num_users, num_items] interactions of block t.
     cluster: [num_items] cluster of each item.
   """
-  number = int(cluster.max()) + 1
+  num_clusters = int(cluster.max()) + 1
   def shares(table):
-    cell = table.rows().astype(np.int64) * number + cluster[table.indices]
-    counts = np.bincount(cell, minlength=table.num_rows * number).reshape(-1, number)
+    cell = table.rows().astype(np.int64) * num_clusters + cluster[table.indices]
+    counts = np.bincount(cell, minlength=table.num_rows * num_clusters).reshape(-1, num_clusters)
     total = counts.sum(axis=1, keepdims=True)
     return np.where(total > 0, counts / np.maximum(total, 1), np.nan)
   return np.mean(np.square(shares(now) - shares(before)), axis=1)
@@ -72,12 +71,12 @@ def drawn_shares(run: IncrementalRun, block: int) -> Dict[str, List[float]]:
   user_vectors, item_vectors = model.backbone.representer(model.graph)()
   uniform = Complement(context.positives)
   old = Membership(context.history)
-  number = run.config.train.num_negatives - sampler.num_slots
+  uniform_slots = run.config.train.num_negatives - sampler.num_slots
 
   @tf.function(reduce_retracing=True)
   def step(users, positives, counter):
     seeds = Seeds(counter)
-    items, weight = uniform.draw(users, number, seeds.next())
+    items, weight = uniform.draw(users, uniform_slots, seeds.next())
     result = [weight, weight * tf.cast(old.contains(users, items), tf.float32)]
     if not sampler.num_slots:
       return tf.pad(tf.reduce_sum(tf.stack(result, axis=1), axis=2), [[0, 0], [0, 2]])
@@ -119,7 +118,7 @@ def study_seed(groups: Dict[int, Dict[str, List[int]]], drawn: Dict[int, Dict[st
     'high' and 'rest' to users, recall, old_share (among all negatives) and sampler_old_share (among
     the sampler's own; the uniform ones if it has none); NaN becomes None.
   """
-  found = {}
+  study = {}
   for group in ('high', 'rest'):
     values = [recall[block, user] for block, users in groups.items() for user in users[group]
               if (block, user) in recall]
@@ -130,59 +129,8 @@ def study_seed(groups: Dict[int, Dict[str, List[int]]], drawn: Dict[int, Dict[st
                for name in ('uniform', 'uniform_old', 'sampler', 'sampler_old')]
     uniform, uniform_old, own, own_old = sums
     total = max(uniform + own, 1.)
-    found[group] = {
+    study[group] = {
         'users': len(values), 'recall': float(np.mean(values)) if values else None,
         'old_share': float((uniform_old + own_old) / total),
         'sampler_old_share': float(own_old / own if own else uniform_old / max(uniform, 1.))}
-  return found
-
-
-def rows(studies: Dict[str, List[Dict[str, Dict[str, float]]]], reference: str
-        ) -> List[Dict[str, Any]]:
-  """Means over seeds, relative to the reference sampler.
-
-  Args:
-    studies: label to one `study_seed` a seed.
-    reference: label of the uniform sampler.
-
-  Returns:
-    One dict a label: label, seeds, and for each group a dict of users (a seed's mean), recall, low,
-    high, gain (% of recall), old_share, sampler_old_share, ratio (of old_share to the reference's).
-  """
-  def mean(label, group, name):
-    values = [study[group][name] for study in studies.get(label, [])
-              if study[group][name] is not None]
-    return significance.interval(values) if values else None
-  found = []
-  for label, seeds in studies.items():
-    line: Dict[str, Any] = {'label': label, 'seeds': len(seeds)}
-    for group in ('high', 'rest'):
-      recall, base = mean(label, group, 'recall'), mean(reference, group, 'recall')
-      old, base_old = mean(label, group, 'old_share'), mean(reference, group, 'old_share')
-      line[group] = {
-          'users': mean(label, group, 'users').mean,
-          'recall': recall.mean if recall else None, 'low': recall.low if recall else None,
-          'high': recall.high if recall else None,
-          'gain': 100 * (recall.mean / base.mean - 1) if recall and base and base.mean else None,
-          'old_share': old.mean, 'sampler_old_share': mean(label, group, 'sampler_old_share').mean,
-          'ratio': old.mean / base_old.mean if base_old and base_old.mean else None}
-    found.append(line)
-  return found
-
-
-def table(found: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
-  """Heads and cells of `rows`."""
-  groups = (('high', 'top 15 %'), ('rest', 'other 85 %'))
-  heads = ['sampler']
-  for _, name in groups:
-    heads += [f'Recall@20, {name.replace(" %", "")}', f'change %, {name.replace(" %", "")}']
-  for _, name in groups:
-    short = name.replace(' %', '')
-    heads += [f'old positives, {short}', f'ratio to uniform, {short}',
-              f'in its own slots, {short}']
-  cells = [[row['label'],
-            *[row[group][name] for group, _ in groups for name in ('recall', 'gain')],
-            *[row[group][name] for group, _ in groups
-              for name in ('old_share', 'ratio', 'sampler_old_share')], row['seeds']]
-           for row in found]
-  return {'heads': heads + ['seeds'], 'cells': cells}
+  return study

@@ -5,8 +5,7 @@ import numpy as np
 
 from graphsane_tf.evaluation import significance
 from graphsane_tf.reporting import published
-from graphsane_tf.reporting.specs import TABLES, Table
-from graphsane_tf.training import grid
+from graphsane_tf.training import grid, overrides
 
 METRIC = 'recall@20'
 
@@ -21,7 +20,8 @@ class FinishedGrid:
       cells: from `grid.cells`.
       extra: the flags that all cells were given.
     """
-    self._extra = extra
+    self._start = overrides.Start(overrides.joined(extra))
+    self._names: Dict[grid.Row, str] = {}
     self.cells = list(cells)
     self._results = {cell: results for cell in cells if (results := cell.results()) is not None}
 
@@ -35,9 +35,10 @@ class FinishedGrid:
 
   def of(self, dataset: str, row: grid.Row) -> Dict[int, grid.Cell]:
     """Finished cells of a row by seed."""
-    name = grid.cell_name(row.flags, self._extra)
-    return {cell.seed: cell for cell in self._results
-            if cell.dataset == dataset and cell.name == name and cell.base is not None}
+    if row not in self._names:
+      self._names[row] = self._start.folder_name(row.overrides)
+    return {cell.seed: cell for cell in self._results if cell.dataset == dataset
+            and cell.name == self._names[row] and cell.base is not None}
 
   def results(self, cell: grid.Cell) -> Dict[str, Any]:
     return self._results[cell]
@@ -54,47 +55,46 @@ class FinishedGrid:
 
   def per_user(self, cell: grid.Cell, metric: str = METRIC) -> Dict[tuple, float]:
     """Metric of each (block, user) in the incremental blocks of a cell."""
-    found = {}
+    values = {}
     for entry in self._results[cell]['blocks'][1:]:
       block = entry['block']
       with np.load(cell.folder / 'per_user' / f'block_{block}.npz', allow_pickle=False) as arrays:
-        found.update({(block, int(user)): float(value)
-                      for user, value in zip(arrays['user'], arrays[metric])})
-    return found
+        values.update({(block, int(user)): float(value)
+                       for user, value in zip(arrays['user'], arrays[metric])})
+    return values
 
 
-def rows(done: FinishedGrid, table: Table, dataset: str, metric: str = METRIC
-        ) -> List[Dict[str, Any]]:
-  """One row a method: blocks, average, interval over seeds, delta, and a test against its partner.
+def rows(done: FinishedGrid, dataset: str, rows_of_table: Sequence[grid.Row], reference: grid.Row,
+         stems: Sequence[str] = (), metric: str = METRIC) -> List[Dict[str, Any]]:
+  """One line a row: blocks, average, interval over seeds, delta, and a test against its partner.
 
   Args:
     done: the grid.
-    table: which rows, and what they are relative to.
     dataset: which data set.
+    rows_of_table: which rows.
+    reference: the row that they are relative to.
+    stems: files with the paper's numbers, see `published.recall`.
     metric: what is compared.
 
   Returns:
     Dicts with label, seeds (how many are finished), blocks (means over seeds), average, low, high
-    (95 % over seeds), delta (% to the table's reference, over common seeds), seconds (a block's),
-    published (the paper's average), and for rows with a partner those of `against`. A row without a
-    finished seed has only label, seeds and published.
+    (95 % over seeds), delta (% to the reference, over common seeds), seconds (a block's), published (the
+    paper's average), and for rows with a partner those of `against` and p_holm, corrected for the
+    comparisons among these rows. A row without a finished seed has only label, seeds and published.
   """
-  by_label = {row.label: row for row in table.rows}
-  base = done.averages(dataset, by_label[table.reference], metric)
-  found = []
-  for row in table.rows:
+  base = done.averages(dataset, reference, metric)
+  lines = []
+  for row in rows_of_table:
     mine = done.of(dataset, row)
-    line = {'label': row.label, 'seeds': len(mine),
-            'published': published.recall(table.published, dataset, row.label)}
-    found.append(line)
+    line = {'label': row.label, 'seeds': len(mine), 'published': published.recall(stems, dataset, row.label)}
+    lines.append(line)
     if not mine:
       continue
     values = np.array([done.blocks(cell, metric) for cell in mine.values()])
     interval = significance.interval(np.nanmean(values, axis=1))
     line.update(
         blocks=np.nanmean(values, axis=0).tolist(), average=interval.mean, low=interval.low,
-        high=interval.high, values={seed: float(np.nanmean(done.blocks(cell, metric)))
-                                    for seed, cell in mine.items()},
+        high=interval.high, values=done.averages(dataset, row, metric),
         seconds=float(np.mean([entry['train_seconds'] for cell in mine.values()
                                for entry in done.results(cell)['blocks'][1:]])))
     common = sorted(mine.keys() & base.keys())
@@ -102,8 +102,25 @@ def rows(done: FinishedGrid, table: Table, dataset: str, metric: str = METRIC
       line['delta'] = 100 * (sum(line['values'][s] for s in common)
                              / max(sum(base[s] for s in common), 1e-12) - 1)
     if row.partner:
-      line.update(against(done, dataset, row, by_label[row.partner], metric) or {})
-  return found
+      line.update(against(done, dataset, row, row.partner, metric) or {})
+  correct(lines)
+  return lines
+
+
+def correct(lines: Sequence[Dict[str, Any]]) -> None:
+  """Adds p_holm to the lines that have a p_value."""
+  tested = [line for line in lines if 'p_value' in line]
+  for line, p_value in zip(tested, significance.holm([line['p_value'] for line in tested])):
+    line['p_holm'] = float(p_value)
+
+
+def comparable_seeds(lines: Sequence[Dict[str, Any]]) -> int:
+  """How many seeds every line is finished for; 0 if they are not the same ones, or fewer than two.
+
+  Otherwise no line may be called the best: one seed is chance, and a missing run might be better.
+  """
+  seeds = [set(line.get('values', ())) for line in lines]
+  return len(seeds[0]) if seeds and all(one == seeds[0] for one in seeds) and len(seeds[0]) > 1 else 0
 
 
 def against(done: FinishedGrid, dataset: str, row: grid.Row, partner: grid.Row,
@@ -135,40 +152,40 @@ def against(done: FinishedGrid, dataset: str, row: grid.Row, partner: grid.Row,
           'difference': test.mean_difference, 'pairs': test.pairs}
 
 
-def grid_table(name: str, found: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
-  """The rows as heads and cells that `outputs` writes.
+def grid_table(lines: Sequence[Dict[str, Any]], reference: str) -> Dict[str, Any]:
+  """The lines as heads and cells that `outputs` writes.
 
   Args:
-    name: of the table, a key of `TABLES`.
-    found: from `rows`.
+    lines: from `rows`.
+    reference: label of what they are relative to.
   """
-  table = TABLES[name]
-  width = max((len(row.get('blocks', [])) for row in found), default=0)
-  tested = any('p_value' in row for row in found)
-  printed = any(row['published'] is not None for row in found)
+  width = max((len(line.get('blocks', [])) for line in lines), default=0)
+  tested = any('p_value' in line for line in lines)
+  printed = any(line['published'] is not None for line in lines)
   heads = ['method', *[f'block {k + 1}' for k in range(width)], 'average', '95 % interval',
-           f'% to {table.reference}']
+           f'% to {reference}']
   if tested:
-    heads += ['against', 'gain %', 'gain 95 %', 'p']
+    heads += ['against', 'gain %', 'gain 95 %', 'p', 'p (Holm)']
   heads += ['s/block', 'seeds'] + (['published'] if printed else [])
   cells = []
-  for row in found:
-    if not row['seeds']:
-      line = [row['label']] + [None] * (len(heads) - 1)
-      line[heads.index('seeds')] = 0
+  for line in lines:
+    if not line['seeds']:
+      cell = [line['label']] + [None] * (len(heads) - 1)
+      cell[heads.index('seeds')] = 0
     else:
-      line = [row['label'], *row['blocks'], row['average'], _span(row['low'], row['high'], 4),
-              row.get('delta')]
+      cell = [line['label'], *line['blocks'], line['average'], _span(line['low'], line['high'], 4),
+              line.get('delta')]
       if tested:
-        line += [row.get('partner'), row.get('gain'),
-                 _span(row.get('gain_low'), row.get('gain_high'), 1), row.get('p_value')]
-      line += [row['seconds'], row['seeds']] + ([None] if printed else [])
+        cell += [line.get('partner'), line.get('gain'),
+                 _span(line.get('gain_low'), line.get('gain_high'), 1), line.get('p_value'),
+                 line.get('p_holm')]
+      cell += [line['seconds'], line['seeds']] + ([None] if printed else [])
     if printed:
-      line[-1] = row['published']
-    cells.append(line)
+      cell[-1] = line['published']
+    cells.append(cell)
   # A single seed has no intervals: columns that would stay empty are left out.
-  keep = [k for k in range(len(heads)) if any(line[k] is not None for line in cells)]
-  return {'heads': [heads[k] for k in keep], 'cells': [[line[k] for k in keep] for line in cells]}
+  keep = [k for k in range(len(heads)) if any(cell[k] is not None for cell in cells)]
+  return {'heads': [heads[k] for k in keep], 'cells': [[cell[k] for k in keep] for cell in cells]}
 
 
 def _span(low: Optional[float], high: Optional[float], digits: int) -> Optional[str]:

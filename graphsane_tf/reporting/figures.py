@@ -4,7 +4,7 @@ Every figure is about as wide as a phone's screen in points, so that its text st
 """
 import io
 import re
-from typing import Any, Dict, List, Sequence
+from typing import Any, Collection, Dict, List, Sequence
 
 import matplotlib
 from matplotlib import figure, ticker
@@ -69,8 +69,14 @@ class Figures:
       return canvas
     return self._svg(draw)
 
-  def rank_boxes(self, spread: Dict[str, List[float]]) -> str:
-    """Box plot of ranks, best median on top."""
+  def rank_boxes(self, spread: Dict[str, List[float]], marked: Collection[str], what: str) -> str:
+    """Box plot of ranks, best median on top.
+
+    Args:
+      spread: label to ranks.
+      marked: labels in another colour.
+      what: what these are.
+    """
     order = sorted(spread, key=lambda label: (-np.median(spread[label]), -np.mean(spread[label])))
     def draw():
       canvas = figure.Figure(figsize=(_WIDTH, .7 + .3 * len(order)), layout='constrained')
@@ -79,10 +85,10 @@ class Figures:
                            patch_artist=True, medianprops={'color': 'black', 'linewidth': 1.6},
                            flierprops={'markersize': 3})
       for label, patch in zip(order, boxes['boxes']):
-        patch.set_facecolor(_COLOURS[1] if 'SANE' in label else _COLOURS[5])
+        patch.set_facecolor(_COLOURS[1] if label in marked else _COLOURS[5])
         patch.set_alpha(.6)
       axis.set_yticks(np.arange(1, len(order) + 1), order)
-      axis.set_xlabel('rank (1 is best); orange: with SANE')
+      axis.set_xlabel(f'rank (1 is best); orange: {what}')
       return canvas
     return self._svg(draw)
 
@@ -129,25 +135,25 @@ class Figures:
       return canvas
     return self._svg(draw)
 
-  def sensitivity(self, rows: Sequence[Dict[str, Any]], letter: str) -> str:
-    """Average recall over the value behind 'letter=' in the labels, a line a method."""
-    lines: Dict[str, List[tuple]] = {}
-    for row in rows:
-      if row['seeds']:
-        label, value = row['label'].rsplit(f' {letter}=', 1)
-        lines.setdefault(label, []).append((int(value), row))
+  def sensitivity(self, curves: Dict[str, Dict[int, Dict[str, Any]]], symbol: str) -> str:
+    """Average recall over a number that people choose, a curve a method.
+
+    Args:
+      curves: name to the lines of `comparison.rows` by value.
+      symbol: of the number.
+    """
     def draw():
       canvas = figure.Figure(figsize=(_WIDTH, 3.), layout='constrained')
       axis = canvas.subplots()
-      for k, (label, points) in enumerate(lines.items()):
-        axis.plot([value for value, _ in points], [row['average'] for _, row in points],
-                  marker=_MARKERS[k], color=_COLOURS[k], label=label)
-        spans = [(value, row) for value, row in points if row['low'] is not None]
+      for k, (name, points) in enumerate(curves.items()):
+        axis.plot(list(points), [line['average'] for line in points.values()],
+                  marker=_MARKERS[k], color=_COLOURS[k], label=name)
+        spans = {value: line for value, line in points.items() if line['low'] is not None}
         if spans:
-          axis.fill_between([v for v, _ in spans], [r['low'] for _, r in spans],
-                            [r['high'] for _, r in spans], color=_COLOURS[k], alpha=.15)
-      axis.set_xticks(sorted({value for points in lines.values() for value, _ in points}))
-      axis.set(xlabel={'Q': '|Q|'}.get(letter, letter), ylabel='test Recall@20, average')
+          axis.fill_between(list(spans), [line['low'] for line in spans.values()],
+                            [line['high'] for line in spans.values()], color=_COLOURS[k], alpha=.15)
+      axis.set_xticks(sorted({value for points in curves.values() for value in points}))
+      axis.set(xlabel=symbol, ylabel='test Recall@20, average')
       axis.legend()
       return canvas
     return self._svg(draw)
@@ -169,22 +175,22 @@ class Figures:
       return canvas
     return self._svg(draw)
 
-  def user(self, found: Dict[str, Any], shown: int = 6) -> str:
-    """A user's interests by block, and his reservoir and expected negatives, by category.
+  def user(self, explained: Dict[str, Any], shown: int = 6) -> str:
+    """A user's interests by block, and their reservoir and expected negatives, by category.
 
     Args:
-      found: from `inspect.explain_user`.
+      explained: from `inspect.explain_user`.
       shown: categories with a colour of their own.
     """
-    history = np.array(found['history'], float)
-    counts = np.array(found['counts'], float)
-    names = found['categories']
-    bucket = found['reservoir']
-    draws = np.array([sum(p for p, c in zip(bucket['probability'], bucket['category']) if c == name)
+    history = np.array(explained['history'], float)
+    counts = np.array(explained['counts'], float)
+    names = explained['categories']
+    reservoir = explained['reservoir']
+    draws = np.array([sum(p for p, c in zip(reservoir['probability'], reservoir['category']) if c == name)
                       for name in names])
     columns = [*history[-3:], counts, draws]
     columns = [column / max(column.sum(), 1e-12) for column in columns]
-    first = found['block'] + 1 - len(history[-3:])
+    first = explained['block'] + 1 - len(history[-3:])
     labels = [f'block {first + k}' for k in range(len(history[-3:]))] + ['reservoir', 'negatives']
     order = np.argsort(-np.sum(columns, axis=0), kind='stable')
     def draw():

@@ -8,7 +8,7 @@ import tensorflow as tf
 from graphsane_tf import files, negatives
 from graphsane_tf.errors import UserError
 from graphsane_tf.negatives.sane import Sane
-from graphsane_tf.reporting import tables
+from graphsane_tf.training import screen
 from graphsane_tf.training.incremental import IncrementalRun
 from graphsane_tf.training.store import BlockStore
 
@@ -166,8 +166,8 @@ def table(found: Dict[str, Any], most: int = 20) -> str:
     lines.append([bucket['item'][k], str(bucket['rank'][k]), f'{bucket["score"][k]:.4f}',
                   bucket['category'][k], f'{bucket["probability"][k]:.4f}'])
   more = len(bucket['item']) - most
-  return (f'user {found["user"]}, block {t}, reservoir {where}\n\n{tables.align(rows)}\n\n'
-          f'{tables.align(lines)}' + (f'\n... and {more} more' if more > 0 else ''))
+  return (f'user {found["user"]}, block {t}, reservoir {where}\n\n{screen.align(rows)}\n\n'
+          f'{screen.align(lines)}' + (f'\n... and {more} more' if more > 0 else ''))
 
 
 def plot(found: Dict[str, Any]):

@@ -12,16 +12,16 @@ _PACKAGES = ('graphsane_tf', 'tensorflow', 'tf-keras', 'tensorflow-recommenders'
 
 def describe() -> Dict[str, str]:
   """Cores, memory, system and versions, by name."""
-  found = {'cores': str(parallel.cores()), 'processor': platform.machine(), 'system': platform.platform(),
+  facts = {'cores': str(parallel.cores()), 'processor': platform.machine(), 'system': platform.platform(),
            'python': platform.python_version()}
   try:
     total = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
-    found['memory'] = f'{total / 2**30:.1f} GiB'
+    facts['memory'] = f'{total / 2**30:.1f} GiB'
   except (ValueError, OSError):
-    found['memory'] = 'unknown'
+    facts['memory'] = 'unknown'
   for name in _PACKAGES:
     try:
-      found[name] = metadata.version(name)
+      facts[name] = metadata.version(name)
     except metadata.PackageNotFoundError:
       continue
-  return found
+  return facts

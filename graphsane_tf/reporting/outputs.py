@@ -13,8 +13,8 @@ def text(head: str, value: Any) -> str:
     return ''
   if not isinstance(value, float):
     return str(value)
-  if head in ('p', 'value'):
-    return f'{value:.2g}' if head == 'p' else f'{value:.4g}'
+  if head in ('p', 'p (Holm)', 'value'):
+    return f'{value:.4g}' if head == 'value' else f'{value:.2g}'
   if '%' in head:
     return f'{value:+.1f}'
   if head == 's/block':

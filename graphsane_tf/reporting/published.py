@@ -15,14 +15,14 @@ DIFFERENCE = ('Published numbers are the authors\'. Data and protocol differ fro
 def _values(stem: str) -> Dict[Tuple[str, str], Dict[str, str]]:
   """(data set, method) to {column: printed value} of one file; {} if it is not there."""
   path = _FOLDER / f'{stem}.csv'
-  found: Dict[Tuple[str, str], Dict[str, str]] = {}
+  values: Dict[Tuple[str, str], Dict[str, str]] = {}
   if not path.exists():
-    return found
+    return values
   with open(path, encoding='utf-8', newline='') as stream:
     for row in csv.DictReader(stream, strict=True):
       method = row['method'] + ''.join(f' {k}={row[k]}' for k in ('K', 'Q') if row.get(k))
-      found.setdefault((row['dataset'], method), {})[row['column']] = row['value']
-  return found
+      values.setdefault((row['dataset'], method), {})[row['column']] = row['value']
+  return values
 
 
 def recall(stems: Sequence[str], dataset: str, method: str) -> Optional[float]:

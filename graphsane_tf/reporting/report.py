@@ -6,15 +6,11 @@ from typing import Dict, List, Sequence, Tuple
 from graphsane_tf import files
 from graphsane_tf.data import describe, prepare
 from graphsane_tf.errors import UserError
-from graphsane_tf.reporting import figures, html, machine, summary
+from graphsane_tf.reporting import figures, html, machine, wording
 from graphsane_tf.reporting.comparison import FinishedGrid
-from graphsane_tf.reporting.reproduction import Shown
-from graphsane_tf.reporting.specs import TABLES
+from graphsane_tf.reporting.tables import Shown
+from graphsane_tf.reporting.tables.main import CURVES, EXAMPLES
 from graphsane_tf.training import workdir as workdir_lib
-
-# Methods whose learning curves are drawn.
-_CURVES = ('Fine Tune', 'SGCT', 'SGCT-SANE', 'LWC-KD', 'LWC-KD-SANE')
-_LETTERS = {'clusters_k': 'K', 'reservoir_q': 'Q'}
 
 
 def write(workdir, done: FinishedGrid, shown: Sequence[Shown], analyses, data_dir) -> pathlib.Path:
@@ -41,8 +37,9 @@ def write(workdir, done: FinishedGrid, shown: Sequence[Shown], analyses, data_di
       ('Data', _data(done, data_dir)),
       ('Configuration', _configuration(done)),
       ('Machine', _machine())) if parts]
-  told = summary.conclusions(shown)
-  first = (html.bullets(summary.scope(done, shown)) + '<h3>What the numbers say</h3>'
+  told = [sentence for table in shown for sentence in table.source.sentences(table)]
+  first = (html.bullets(wording.scope(done, [table.source.title for table in shown]))
+           + '<h3>What the numbers say</h3>'
            + html.bullets(told or ['No table has enough finished runs to conclude anything.']))
   title = f'GraphSANE on {", ".join(done.datasets)}'
   files.write_text(path, html.page(title, first, sections))
@@ -51,43 +48,24 @@ def write(workdir, done: FinishedGrid, shown: Sequence[Shown], analyses, data_di
 
 def _tables(drawn: figures.Figures, shown: Sequence[Shown]) -> List[Tuple[str, List[str]]]:
   """One section a kind of table, in order."""
-  found: Dict[str, List[str]] = {}
+  sections: Dict[str, List[str]] = {}
   for table in shown:
-    parts = found.setdefault(TABLES[table.name].title, [])
-    best = '' if table.name == 'metrics' else 'average'
-    parts += [f'<h3>{html.escape(table.title)}</h3>', html.table(table.table, best)]
+    parts = sections.setdefault(table.source.title, [])
+    parts += [f'<h3>{html.escape(table.title)}</h3>', html.table(table.table, table.best)]
     parts.append(html.paragraph(table.note, 'note'))
     parts.append(html.paragraph(f'Files: {table.stem}.md, .csv, .json beside this report.', 'note'))
     parts.append(html.pictures([html.picture(svg, caption)
-                                for svg, caption in _pictures(drawn, table)]))
-  return list(found.items())
-
-
-def _pictures(drawn: figures.Figures, table: Shown) -> List[Tuple[str, str]]:
-  """The figures that belong to a table, with captions."""
-  where = f', {table.dataset}'
-  if table.name in ('main', 'samplers', 'ablation', 'clustering'):
-    return [(drawn.recall_by_block(table.data), f'Recall by block and method{where}; a thin '
-             'line is the 95 % interval of the average over seeds, if there are several')]
-  if table.stem == 'metrics-ranks' and table.data['spread']:
-    return [(drawn.rank_boxes(table.data['spread']),
-             'Ranks of the methods over data sets, seeds, blocks and metrics at 20')]
-  if table.name == 'time':
-    return [(drawn.recall_against_time(table.data), f'Recall against training time{where}')]
-  if table.name == 'case_study':
-    return [(drawn.case_study(table.data), f'Users whose interests move, by sampler{where}')]
-  if table.name in _LETTERS:
-    return [(drawn.sensitivity(table.data, _LETTERS[table.name]), f'{table.title}')]
-  return []
+                                for svg, caption in table.source.pictures(drawn, table)]))
+  return list(sections.items())
 
 
 def _curves(drawn: figures.Figures, done: FinishedGrid) -> List[str]:
   parts = []
   for dataset in done.datasets:
     curves = {}
-    for row in TABLES['main'].rows:
+    for row in CURVES:
       cells = done.of(dataset, row)
-      if row.label in _CURVES and cells:
+      if cells:
         lines = (cells[min(cells)].folder / 'metrics.jsonl').read_text('utf-8').splitlines()
         curves[row.label] = [json.loads(line) for line in lines]
     if curves:
@@ -99,17 +77,17 @@ def _curves(drawn: figures.Figures, done: FinishedGrid) -> List[str]:
 def _examples(drawn: figures.Figures, done: FinishedGrid, analyses) -> List[str]:
   parts = []
   for dataset in done.datasets:
-    for found in analyses.examples(dataset) if analyses else []:
-      items = ', '.join(found['reservoir']['item'][:5])
-      shift = sum(abs(value) for value in found['shift']) / 2
-      parts.append(html.picture(drawn.user(found), (
-          f'{dataset}, user {found["user"]}, block {found["block"]}: share of each category in the '
+    for user in analyses.examples(dataset) if analyses else []:
+      items = ', '.join(user['reservoir']['item'][:5])
+      shift = sum(abs(value) for value in user['shift']) / 2
+      parts.append(html.picture(drawn.user(user), (
+          f'{dataset}, user {user["user"]}, block {user["block"]}: share of each category in the '
           f'user\'s interactions, in the reservoir and in the negatives drawn from it. '
           f'{100 * shift:.0f} % of the interactions moved to other categories. The reservoir '
           f'begins with {items}.')))
   if not parts:
     return []
-  return [html.paragraph('The users of SGCT-SANE\'s last block with the largest shift (at least '
+  return [html.paragraph(f'The users of {EXAMPLES.label}\'s last block with the largest shift (at least '
                          'four interactions in both blocks).', 'note'), html.pictures(parts)]
 
 
@@ -118,18 +96,18 @@ def _audit(done: FinishedGrid) -> List[str]:
   for cell in done.cells:
     path = cell.folder / 'audit.json'
     if path.exists():
-      found = files.read_json(path)
+      audit = files.read_json(path)
       parts += [f'<h3>{html.escape(f"{cell.dataset}, seed {cell.seed}, {cell.name}")}</h3>',
-                html.table(found), html.paragraph(found['note'], 'note')]
+                html.table(audit), html.paragraph(audit['note'], 'note')]
   return parts
 
 
 def _tuning(workdir) -> List[str]:
   parts = []
   for path in sorted(pathlib.Path(workdir).glob('**/tune.json')):
-    found = files.read_json(path)
-    parts += [f'<h3>{html.escape(path.parent.name)}</h3>', html.table(found),
-              html.paragraph(found['note'], 'note')]
+    tuned = files.read_json(path)
+    parts += [f'<h3>{html.escape(path.parent.name)}</h3>', html.table(tuned),
+              html.paragraph(tuned['note'], 'note')]
   return parts
 
 

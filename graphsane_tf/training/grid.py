@@ -9,18 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
+from graphsane_tf.training import overrides
+from graphsane_tf.training.workdir import BASE_FIELDS
 
-# Flags that say what is the default anyway: without them two tables share a cell.
-_DEFAULTS = ('--sampler=uniform', '--clusters=structural', '--config.clustering.num_clusters=10',
-             '--config.sane.size=100')
-# Two spellings of the same choice.
-_SHORT = {'--sampler=sane': '--sane'}
 # Flags that do not change a cell's numbers.
-_PLACES = ('--data_dir=',)
+_PLACES = ('--data_dir=', '--plugin=')
 # Seconds of a cell when nothing like it has been run: process start, and training by data set.
 _START_SECONDS = 20.
 _ROUGH_SECONDS = {'--drift_size=small': 20., '--drift_size=default': 160.,
@@ -28,18 +25,20 @@ _ROUGH_SECONDS = {'--drift_size=small': 20., '--drift_size=default': 160.,
 _ROUGH_OTHER = 600.
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Row:
   """One line of a table.
 
   Attributes:
-    label: its name.
-    flags: what it adds to the command line of `run_incremental.py`.
-    partner: label of the row that it is tested against, or ''.
+    label: its name; the paper's, where the paper has the method.
+    overrides: dotted names of configuration fields and what they are set to, {'kd': 'sgct', 'sane.size': 50}.
+      Rows share the base block, trained with the settings of the whole grid, unless they differ in
+      `workdir.BASE_FIELDS`.
+    partner: the row that it is tested against, if any.
   """
   label: str
-  flags: Tuple[str, ...] = ()
-  partner: str = ''
+  overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  partner: Optional['Row'] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Cell:
   Attributes:
     dataset: name of the data set.
     seed: its seed.
-    name: name of its folder; rows with the same flags have the same.
+    name: name of its folder; rows that come to the same configuration have the same.
     folder: its run folder.
     flags: its command line, without the folder and the base.
     base: folder of the run whose base block it takes over, None for that run itself.
@@ -76,7 +75,7 @@ class Cell:
     return self.folder.parent / f'{self.name}.cell.json'
 
   def _choices(self) -> List[str]:
-    return [_SHORT.get(flag, flag) for flag in self.flags if not flag.startswith(_PLACES)]
+    return [flag for flag in self.flags if not flag.startswith(_PLACES)]
 
   def note(self) -> Dict:
     """Flags and wall-clock seconds of the cell as it was run; {} before."""
@@ -91,13 +90,15 @@ class Cell:
     """What the finished cell measured, or None.
 
     Raises:
-      UserError: if the folder was made with other flags.
+      UserError: if the folder was made with flags that mean something else.
     """
-    flags = self.note().get('flags')
-    flags = flags and [_SHORT.get(flag, flag) for flag in flags]
-    if flags is not None and flags != self._choices():
-      other = sorted(set(flags) ^ set(self._choices())) or ['their order']
-      raise UserError(f'{self.folder} was made with other flags ({" ".join(other)}): choose '
+    mine = self._choices()
+    before = self.note().get('flags', mine)
+    now, then = overrides.settings(mine), overrides.settings(before)
+    if now != then:
+      other = {flag for flag in (*before, *mine)
+               if now.get(overrides.setting(flag)[0]) != then.get(overrides.setting(flag)[0])}
+      raise UserError(f'{self.folder} was made with other flags ({" ".join(sorted(other))}): choose '
                       'another --workdir.')
     path = self.folder / 'results.json'
     if not path.exists():
@@ -107,59 +108,64 @@ class Cell:
     return results if len(results['blocks']) >= wanted else None
 
 
-def cell_name(flags: Sequence[str], extra: Sequence[str] = ()) -> str:
-  """Folder name of a row: its flags without the dashes and without what is the default anyway."""
-  parts = [flag.strip('-').removeprefix('sampler=').removeprefix('kd=')
-           .replace('replay=', 'replay_') for flag in _needed(flags, extra)]
-  return '-'.join(part.split('.')[-1] if part.startswith('config.') else part
-                  for part in parts) or 'fine_tune'
-
-
-def _needed(flags: Sequence[str], extra: Sequence[str]) -> List[str]:
-  """The flags that change something, given the flags of every cell."""
-  given = {flag.split('=')[0] for flag in extra}
-  def default(flag):
-    name = flag.split('=')[0]
-    return flag in _DEFAULTS and name not in given and not (
-        name.startswith('--config.') and '--config' in given)
-  return [flag for flag in flags if not default(flag)]
-
-
 def cells(rows: Sequence[Row], datasets: Dict[str, Sequence[str]], seeds: int, workdir,
-          extra: Sequence[str] = ()) -> List[Cell]:
-  """The cells of some rows, base blocks first, each run once even if two tables show it.
+          extra: Sequence[str] = (), plugins: Sequence[str] = ()) -> List[Cell]:
+  """The cells of some rows, each after the base block it needs, each once even if two tables show it.
 
   Args:
     rows: lines of tables.
     datasets: name to data flags.
     seeds: seeds 0 to seeds - 1.
     workdir: folder of the grid.
-    extra: flags for every cell.
+    extra: flags for every cell; what a row sets counts before them.
+    plugins: files with methods of the user's own that every cell loads.
+
+  Raises:
+    UserError: if a row sets what the configuration does not have.
   """
-  found = {}
+  extra = overrides.joined(extra)
+  start = overrides.Start(extra)
+  changes = {row: _changes(start, row) for row in rows}
+  grid: Dict[pathlib.Path, Cell] = {}
   for dataset, data_flags in datasets.items():
     for seed in range(seeds):
       place = pathlib.Path(workdir) / dataset / f'seed{seed}'
-      common = (*data_flags, f'--seed={seed}', *extra)
-      base = Cell(dataset, seed, 'base', place / 'base', common, None)
-      found[base.folder] = base
-      for row in rows:
-        name = cell_name(row.flags, extra)
-        flags = (*common, *_needed(row.flags, extra))
-        cell = Cell(dataset, seed, name, place / name, flags, base.folder)
-        found.setdefault(cell.folder, cell)
-  return list(found.values())
+      common = (*data_flags, f'--seed={seed}', *extra, *(f'--plugin={path}' for path in plugins))
+      for row, changed in changes.items():
+        shared = {name: value for name, value in changed.items() if name.split('.')[0] in BASE_FIELDS}
+        name = f'base-{start.folder_name(shared)}' if shared else 'base'
+        base = Cell(dataset, seed, name, place / name, _with(common, shared), None)
+        name = start.folder_name(changed)
+        for cell in (base, Cell(dataset, seed, name, place / name, _with(common, changed), base.folder)):
+          if grid.setdefault(cell.folder, cell) != cell:
+            raise UserError(f'row {row.label} would share the folder {cell.name} with a row that is '
+                            'another run: give one of their methods another name.')
+  return list(grid.values())
+
+
+def _changes(start: overrides.Start, row: Row) -> Dict[str, Any]:
+  try:
+    return start.needed(row.overrides)
+  except UserError as error:
+    raise UserError(f'row {row.label}: {error}') from error
+
+
+def _with(common: Sequence[str], changed: Dict[str, Any]) -> Tuple[str, ...]:
+  """Flags of all cells, without those that say something else about the same fields, and a cell's own."""
+  own = overrides.as_flags(changed)
+  taken = set(overrides.settings(own))
+  return (*(flag for flag in common if overrides.setting(flag)[0] not in taken), *own)
 
 
 def seconds_taken(cells_of_grid: Sequence[Cell]) -> Dict[Cell, float]:
   """Wall-clock seconds of the finished cells."""
-  found = {}
+  seconds = {}
   for cell in cells_of_grid:
     results = cell.results()
     if results is not None:
       trained = sum(block['train_seconds'] for block in results['blocks'])
-      found[cell] = cell.note().get('seconds') or _START_SECONDS + 1.2 * trained
-  return found
+      seconds[cell] = cell.note().get('seconds') or _START_SECONDS + 1.2 * trained
+  return seconds
 
 
 def estimate(cell: Cell, taken: Dict[Cell, float]) -> Tuple[float, bool]:
@@ -184,6 +190,26 @@ def duration(seconds: float) -> str:
   if seconds < 100:
     return f'{seconds:.0f} s'
   return f'{seconds / 60:.0f} min' if seconds < 5400 else f'{seconds / 3600:.1f} h'
+
+
+def plan(cells_of_grid: Sequence[Cell], jobs: int) -> str:
+  """What a grid would do: every cell, finished or not, with an estimate."""
+  lines, total, rough = [], 0., False
+  taken = seconds_taken(cells_of_grid)
+  for cell in cells_of_grid:
+    place = f'{cell.dataset}  seed {cell.seed}  {cell.name}'
+    if cell in taken:
+      lines.append(f'done   {place}')
+      continue
+    seconds, known = estimate(cell, taken)
+    total += seconds
+    rough = rough or not known
+    lines.append(f'to do  {place}  about {duration(seconds)}{"" if known else " (rough)"}')
+  todo = len(cells_of_grid) - len(taken)
+  lines.append(f'{todo} of {len(cells_of_grid)} cells to do, about {duration(total / max(1, jobs))} with '
+               f'--jobs={jobs} (from {"a rough table" if rough else "finished cells"}).' if todo else
+               f'all {len(cells_of_grid)} cells are done.')
+  return '\n'.join(lines)
 
 
 class _Processes:
@@ -222,8 +248,8 @@ def _terminable() -> Iterator[None]:
   if threading.current_thread() is not threading.main_thread():
     yield
     return
-  def interrupt(number, frame):
-    del number, frame
+  def interrupt(signal_number, frame):
+    del signal_number, frame
     raise KeyboardInterrupt
   before = signal.signal(signal.SIGTERM, interrupt)
   try:

@@ -15,10 +15,9 @@ from graphsane_tf.data import prepare
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import forgetting, metrics, protocol, ranking
-from graphsane_tf.reporting import tables
 from graphsane_tf.serving import export
 from graphsane_tf.training import folder as folder_lib
-from graphsane_tf.training import memory
+from graphsane_tf.training import memory, screen
 from graphsane_tf.training import workdir as workdir_lib
 from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model, new_model
 from graphsane_tf.training.context import BlockContext
@@ -124,8 +123,8 @@ class IncrementalRun:
       for index in blocks if blocks is not None else range(self.stream.num_blocks):
         previous = self._run_block(index, previous)
       results = self.results(note=True)
-    self._log(tables.results_table(results))
-    self._log(tables.forgetting_table(results))
+    self._log(screen.results_table(results))
+    self._log(screen.forgetting_table(results))
     self._log(f'results   {self.workdir / "results.json"}')
     for entry in results['blocks']:
       self._log(f'SavedModel of block {entry["block"]}   {self.workdir / "export" / str(entry["block"])}')

@@ -6,6 +6,9 @@ from typing import Any, Dict
 
 from graphsane_tf.config import default_config
 
+# Fields and sections of the configuration that must agree before two runs can share a base block.
+BASE_FIELDS = ('backbone', 'blocks', 'model')
+
 
 def flatten(tree: Dict[str, Any], prefix: str = '') -> Dict[str, Any]:
   """{'a': {'b': 1}} to {'a.b': 1}; tuples become lists, as JSON has them."""

@@ -1,4 +1,6 @@
-"""Tests of paired tests and intervals."""
+"""Tests of paired tests, their correction and intervals."""
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -46,6 +48,28 @@ def test_wilcoxon_of_equal_methods():
 def test_wilcoxon_refuses_what_is_not_paired(a, b):
   with pytest.raises(UserError):
     significance.paired_wilcoxon(a, b)
+
+
+def _holm_by_closed_testing(p_values):
+  """A hypothesis falls if Bonferroni rejects every set of hypotheses that it belongs to."""
+  numbers = range(len(p_values))
+  sets = [s for size in numbers for s in itertools.combinations(numbers, size + 1)]
+  return [max(min(1., len(s) * min(p_values[k] for k in s)) for s in sets if one in s) for one in numbers]
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_holm_is_closed_testing_with_bonferroni(seed):
+  rng = np.random.default_rng(seed)
+  p_values = np.round(rng.random(7) ** 3, 2)
+  np.testing.assert_allclose(significance.holm(p_values), _holm_by_closed_testing(p_values))
+
+
+def test_holm_by_hand():
+  """.01 * 3, then .02 * 2, then .04 * 1, which may not be below the one before it."""
+  np.testing.assert_allclose(significance.holm([.04, .01, .02]), [.04, .03, .04])
+  np.testing.assert_allclose(significance.holm([.9, .8]), [1., 1.])
+  np.testing.assert_allclose(significance.holm([.3]), [.3])
+  assert significance.holm([]).shape == (0,)
 
 
 def test_interval_by_hand():

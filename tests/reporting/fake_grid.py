@@ -45,7 +45,8 @@ def write_cell(cell: grid.Cell, blocks: int = 3, seconds: float = 5.) -> None:
              for name in (entries[0]['test'] if last else {})}
   files.write_text(cell.folder / 'metrics.jsonl', '\n'.join(map(json.dumps, records)) + '\n')
   identity = {'config': {'blocks': {'num_incremental': blocks + 1}, 'seed': cell.seed},
-              'data': {'dataset': 'drift', 'drift_size': 'small', 'fingerprint': 'f' * 32}}
+              'data': {'dataset': cell.dataset, **({'drift_size': 'small'} if cell.dataset == 'drift' else {}),
+                       'fingerprint': 'f' * 32}}
   files.write_json(cell.folder / 'config.json', identity)
   files.write_json(cell.folder / 'results.json',
                    {'blocks': entries, 'average': average, **identity})

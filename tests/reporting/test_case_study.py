@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from graphsane_tf.graph import csr
-from graphsane_tf.reporting import case_study
+from graphsane_tf.reporting import case_study, tables
+from graphsane_tf.reporting.tables import case_study as table, samplers
 from graphsane_tf.training import incremental
 from tests import logs
 
@@ -74,7 +75,27 @@ def test_means_of_groups():
   found = case_study.study_seed(groups, drawn, {(1, 1): .2, (1, 3): .5})
   assert found['high'] == {'users': 1, 'recall': .5, 'old_share': .4, 'sampler_old_share': 1.}
   assert found['rest'] == {'users': 1, 'recall': .2, 'old_share': .3, 'sampler_old_share': .5}
-  rows = case_study.rows({'plain': [found], 'other': [found, found]}, 'plain')
-  assert rows[1]['high']['gain'] == 0. and rows[1]['rest']['ratio'] == 1. and rows[1]['seeds'] == 2
-  shown = case_study.table(rows)
-  assert all(len(line) == len(shown['heads']) for line in shown['cells'])
+  lines = table.compare({'plain': [found], 'other': [found, found]}, 'plain')
+  assert lines[1]['high']['gain'] == 0. and lines[1]['rest']['ratio'] == 1. and lines[1]['seeds'] == 2
+
+
+class _Studies:
+  """Stands for `analyses.Analyses`: SANE's high group gains a tenth, and draws old positives twice as often."""
+
+  def case_study(self, dataset, rows, reference):
+    assert dataset == 'drift' and reference in rows
+    plain = {'users': 4, 'recall': .2, 'old_share': .01, 'sampler_old_share': .3}
+    better = {**plain, 'recall': .22, 'old_share': .02}
+    return {row.label: [{'high': better if row is samplers.SANE else plain, 'rest': plain}] * 2 for row in rows}
+
+
+def test_the_table_and_its_sentence():
+  case = tables.select(['case_study'])[0]
+  shown, = case.build_for(None, 'drift', _Studies())
+  assert all(len(line) == len(shown.table['heads']) for line in shown.table['cells'])
+  line = dict(zip(shown.table['heads'], shown.table['cells'][-1]))
+  assert line['sampler'] == 'SGCT+SANE' and line['change %, top 15'] == pytest.approx(10.)
+  assert line['ratio to uniform, top 15'] == pytest.approx(2.) and line['change %, other 85'] == pytest.approx(0.)
+  sentence, = case.sentences(shown)
+  assert 'changed by +10.0 %, that of the others by +0.0 % (2 seeds, no test); old positives are 2.0 times' in sentence
+  assert case.build_for(None, 'drift', None) == []

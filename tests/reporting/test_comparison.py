@@ -6,29 +6,41 @@ import numpy as np
 import pytest
 
 from graphsane_tf.errors import UserError
-from graphsane_tf.reporting import (comparison, learned, movers, outputs, published, ranks,
-                                    reproduction, specs, summary)
+from graphsane_tf.evaluation import significance
+from graphsane_tf.reporting import comparison, outputs, published, tables, wording
+from graphsane_tf.reporting.tables import main, metrics, movers
 from graphsane_tf.training import grid
 from tests.reporting import fake_grid
 
+OWN = ('variants', 'parts', 'movers')
+
 
 def _grid(workdir, names, datasets=('gowalla',), seeds=2, skip=()):
+  """Cells of the tables and what is finished; `skip` has names of cells, or (name, seed)."""
   flags = {dataset: [f'--dataset={dataset}'] for dataset in datasets}
-  cells = grid.cells(specs.rows_of(names), flags, seeds, workdir)
+  cells = grid.cells(tables.rows_of(tables.select(names)), flags, seeds, workdir)
   for cell in cells:
-    if cell.name not in skip:
+    if cell.name not in skip and (cell.name, cell.seed) not in skip:
       fake_grid.write_cell(cell)
   return cells, comparison.FinishedGrid(cells)
 
 
-def _cell(rows, label):
-  return next(row for row in rows if row['label'] == label)
+def _built(done, *names):
+  return [shown for table in tables.select(names) for shown in table.build(done)]
+
+
+def _told(done, *names):
+  return [sentence for shown in _built(done, *names) for sentence in shown.source.sentences(shown)]
+
+
+def _cell(lines, label):
+  return next(line for line in lines if line['label'] == label)
 
 
 def test_main_table(tmp_path):
   _, done = _grid(tmp_path, ['main'], skip=('lsp',))
-  rows = comparison.rows(done, specs.TABLES['main'], 'gowalla')
-  assert [row['label'] for row in rows] == [row.label for row in specs.TABLES['main'].rows]
+  rows = _built(done, 'main')[0].data
+  assert [row['label'] for row in rows] == [row.label for row in main.Main.rows]
   assert _cell(rows, 'LSP_s') == {'label': 'LSP_s', 'seeds': 0, 'published': pytest.approx(
       published.recall(('per_block',), 'gowalla', 'LSP_s'))}
   sane = _cell(rows, 'SGCT-SANE')
@@ -38,24 +50,36 @@ def test_main_table(tmp_path):
   # Seeds are averaged before the test: as many pairs as users and blocks.
   assert sane['pairs'] == 3 * fake_grid.NUM_USERS and sane['p_value'] < 1e-6
   assert _cell(rows, 'Fine Tune')['published'] == .1705
-  tuned = done.of('gowalla', specs.TABLES['main'].rows[0]).values()
+  tuned = done.of('gowalla', main.Main.rows[0]).values()
   expected = np.mean([[fake_grid.recall_of(cell, block).mean() for block in (1, 2, 3)]
                       for cell in tuned], axis=0)
   np.testing.assert_allclose(_cell(rows, 'Fine Tune')['blocks'], expected)
 
 
 def test_a_row_is_found_in_every_table_that_shows_it(tmp_path):
-  assert len(_grid(tmp_path / 'paper', specs.select(['all']), seeds=1)[0]) == 34
-  cells, done = _grid(tmp_path, list(specs.TABLES), seeds=1)
+  assert len(_grid(tmp_path / 'paper', ['all'], seeds=1)[0]) == 34
+  cells, done = _grid(tmp_path, list(tables.REGISTRY), seeds=1)
   assert len({cell.folder for cell in cells}) == len(cells)
-  for name, table in specs.TABLES.items():
-    if name not in ('metrics', 'case_study', 'movers'):
-      assert all(row['seeds'] == 1 for row in comparison.rows(done, table, 'gowalla'))
+  for table in tables.select(list(tables.REGISTRY)):
+    assert all(list(done.of('gowalla', row)) == [0] for row in table.rows)
+    if table.name not in ('metrics', 'case_study', 'movers'):
+      assert all(line['seeds'] == 1 for line in table.build(done)[0].data)
+
+
+def test_p_is_corrected_for_the_comparisons_of_a_table(tmp_path):
+  _, done = _grid(tmp_path, ['parts', 'movers'], datasets=('drift',))
+  for shown in _built(done, 'parts', 'movers'):
+    tested = [line for line in shown.data if 'p_value' in line]
+    assert len(tested) > 2
+    np.testing.assert_allclose([line['p_holm'] for line in tested],
+                               significance.holm([line['p_value'] for line in tested]))
+    column = [cells[shown.table['heads'].index('p (Holm)')] for cells in shown.table['cells']]
+    assert column == [line.get('p_holm') for line in shown.data]
 
 
 def test_movers_are_compared_with_the_same_reservoir_without_prior(tmp_path):
   _, done = _grid(tmp_path, ['movers'], datasets=('drift',))
-  rows = {(row['group'], row['label']): row for row in movers.rows(done, 'drift')}
+  rows = {(row['group'], row['label']): row for row in movers.compare(done, 'drift', movers.Movers.rows)}
   assert {group for group, _ in rows} == {'real shift', 'no shift', 'planted movers', 'others'}
   reversed_prior = rows['real shift', 'adaptive, reversed prior']
   assert reversed_prior['gain'] == pytest.approx(-100 * fake_grid.LOSS)
@@ -63,59 +87,54 @@ def test_movers_are_compared_with_the_same_reservoir_without_prior(tmp_path):
   assert rows['no shift', 'adaptive, reversed prior']['gain'] == pytest.approx(0.)
   assert rows['no shift', 'adaptive, no prior']['pairs'] == 3 * 30
   assert 'gain' not in rows['no shift', 'adaptive, no prior']
-  assert len(movers.table(list(rows.values()))['cells']) == 16
+  assert len(_built(done, 'movers')[0].table['cells']) == 16
+
+
+def test_only_drift_has_planted_movers(tmp_path):
+  _, done = _grid(tmp_path, ['movers'], seeds=1)
+  assert {line['group'] for line in _built(done, 'movers')[0].data} == {'real shift', 'no shift'}
 
 
 def test_what_the_adaptive_reservoir_learned(tmp_path):
   _, done = _grid(tmp_path, ['variants'], skip=('sgct-sane-sane_variant=adaptive',))
-  found = learned.rows(done, 'gowalla')
+  shown = {table.stem: table for table in _built(done, 'variants')}
+  assert list(shown) == ['variants-gowalla', 'learned-gowalla']
+  found = shown['learned-gowalla'].data
   assert [row['label'] for row in found[::3]] == [
       f'{name}-SANE adaptive' for name in ('Fine Tune', 'GraphSAIL', 'LWC-KD')]
   assert found[1] == {'label': 'Fine Tune-SANE adaptive', 'block': 2, 'first': [20, 21], 'seeds': 2,
                       'concentration': pytest.approx(4.5)}
-  shown = {table.stem: table for table in reproduction.tables(done, ['variants'], None)}
-  assert list(shown) == ['variants-gowalla', 'learned-gowalla']
   assert shown['learned-gowalla'].table['cells'][1][1:3] == [2, '20 to 21']
-
-
-def test_defaults_are_spelled_out_when_the_flags_of_all_cells_change_them(tmp_path):
-  row = next(r for r in specs.TABLES['reservoir_q'].rows if r.label == 'SGCT-SANE Q=100')
-  assert grid.cell_name(row.flags) == 'sgct-sane'
-  for extra in (['--config=configs/tiny.py'], ['--config.sane.size=7']):
-    assert grid.cell_name(row.flags, extra) == 'sgct-sane-size=100'
-    cell = grid.cells([row], {'drift': []}, 1, tmp_path, extra)[1]
-    assert cell.flags[-1] == '--config.sane.size=100'
 
 
 def test_ranks_and_wins(tmp_path):
   _, done = _grid(tmp_path, ['main'], datasets=('gowalla', 'yelp'))
-  found = {row['label']: row for row in ranks.average_ranks(done)}
+  found = {row['label']: row for row in metrics.average_ranks(done, metrics.Metrics.pairs)}
   # The three with SANE tie for the ranks 1 to 3, the others for 4 to 6.
   assert found['SGCT-SANE']['ranks'] == dict.fromkeys(('recall', 'precision', 'map', 'ndcg'), 2.)
   assert found['SGCT']['ranks']['ndcg'] == 5. and found['SGCT']['published']['ndcg'] == 4.75
-  counted = ranks.wins(done)
+  counted = metrics.wins(done, metrics.Metrics.with_partner)
   assert counted[-1] == {'dataset': 'all', 'cases': 96, 'wins': 96, 'wins_5': 96, 'losses': 0,
-                         'losses_5': 0}
-  spread = ranks.spread(done)
+                         'losses_5': 0, 'seeds': 2}
+  spread = metrics.spread(done, metrics.Metrics.rows)
   assert len(spread) == 10 and len(spread['SGCT']) == 2 * 2 * 3 * 4
   assert set(spread['SGCT-SANE']) == {2.}
 
 
 def test_what_is_missing_is_left_out_of_ranks(tmp_path):
   _, done = _grid(tmp_path, ['main'], skip=('sgct-sane',))
-  assert ranks.average_ranks(done) == []
-  assert ranks.wins(done)[0]['cases'] == 32
-  assert [row['seeds'] for row in comparison.rows(done, specs.TABLES['main'], 'gowalla')
-          if row['label'] == 'SGCT-SANE'] == [0]
+  assert metrics.average_ranks(done, metrics.Metrics.pairs) == []
+  assert metrics.wins(done, metrics.Metrics.with_partner)[0]['cases'] == 32
+  assert _cell(_built(done, 'main')[0].data, 'SGCT-SANE')['seeds'] == 0
 
 
 def test_files(tmp_path):
   _, done = _grid(tmp_path / 'grid', ['main', 'metrics', 'clusters_k'], skip=('lsp',))
-  shown = reproduction.tables(done, ['main', 'metrics', 'clusters_k'], None)
-  lines = []
-  reproduction.write(shown, tmp_path, lines.append)
+  lines = [outputs.write(tmp_path, shown.stem, shown.table, shown.title, shown.note, shown.data)
+           for shown in _built(done, 'main', 'metrics', 'clusters_k')]
   text = (tmp_path / 'main-gowalla.md').read_text()
-  assert '| SGCT-SANE |' in text and 'Data and protocol differ' in text and text in lines[0]
+  assert '| SGCT-SANE |' in text and 'Data and protocol differ' in text and text == lines[0]
+  assert '| p | p (Holm) |' in text and 'corrected for the comparisons of this table' in text
   with open(tmp_path / 'main-gowalla.csv', newline='', encoding='utf-8') as stream:
     rows = list(csv.DictReader(stream))
   assert rows[0]['method'] == 'Fine Tune' and rows[0]['published'] == '0.1705'
@@ -128,50 +147,84 @@ def test_files(tmp_path):
 
 def test_sentences(tmp_path):
   _, done = _grid(tmp_path, ['main', 'metrics'], skip=('lwckd-sane',))
-  shown = reproduction.tables(done, ['main', 'metrics'], None)
-  told = summary.conclusions(shown)
-  assert 'gowalla: SANE changed SGCT by +10.0 % in Recall@20 (95 % interval +10.0 to +10.0 %' in (
-      told[1]) and told[1].endswith('it helps.')
-  assert any('ahead in 32 of 32' in line for line in told)
-  assert any('lwckd-sane' in line for line in summary.scope(done, shown))
+  told = _told(done, 'main', 'metrics')
+  assert 'gowalla: SANE changed SGCT by +10.0 % in Recall@20 (95 % interval +10.0 to +10.0 % over 2 seeds' in (
+      told[1]) and told[1].endswith('it helps.') and "with Holm's correction" in told[1]
+  assert any(line.startswith('SANE is ahead in 32 of 32') for line in told)
+  assert any('lwckd-sane' in line for line in wording.scope(done, []))
+
+
+_BEST = ('main', 'metrics', 'samplers', 'time', 'clusters_k', 'reservoir_q')
+
+
+@pytest.mark.parametrize('seeds, skip', [
+    (1, ()), (2, (('lsp', 1), ('sgct-warp', 1), ('sgct-sane-num_clusters=5', 0), ('sgct-sane-size=50', 0))),
+    (3, (('lsp', 1), ('sgct-warp', 1), ('sgct-sane-num_clusters=5', 0), ('sgct-sane-size=50', 0)))])
+def test_nothing_is_called_the_best_from_one_seed_or_an_unfinished_table(tmp_path, seeds, skip):
+  _, done = _grid(tmp_path, _BEST, seeds=seeds, skip=skip)
+  told = _told(done, *_BEST)
+  assert told and not [line for line in told if 'best' in line]
+  assert not any(shown.best for shown in _built(done, *_BEST))
+  if seeds == 1:
+    assert all('one seed' in line.lower() for line in told)
+
+
+def test_the_best_of_a_finished_table_comes_with_the_number_of_its_seeds(tmp_path):
+  _, done = _grid(tmp_path, _BEST, skip=('lsp',))
+  told = [line for line in _told(done, *_BEST) if 'best' in line]
+  # The main table lacks a row; one sentence of the samplers, and two curves each over K and |Q|.
+  assert len(told) == 5 and all('2 seeds' in line for line in told)
+  assert told[0].startswith('gowalla: over 2 seeds the best sampler on SGCT is SGCT+SANE with Recall@20 ')
+  assert told[-1].startswith('gowalla: over |Q| the Recall@20 of LWC-KD-SANE spans 0.0 % (best at ')
+  assert [shown.best for shown in _built(done, 'main', 'samplers')] == ['', 'average']
 
 
 @pytest.mark.parametrize('change, expected', [
     ({}, 'helps'), ({'gain': -3., 'gain_low': -4., 'gain_high': -2., 'difference': -.1}, 'hurts'),
     ({'gain_low': -1.}, 'makes no clear difference'),
-    ({'p_value': .2}, 'makes no clear difference'),
+    ({'p_holm': .2}, 'makes no clear difference'),
     ({'difference': -.1}, 'makes no clear difference'),
     ({'gain_low': None, 'gain_high': None}, 'helps')])
 def test_verdicts(change, expected):
-  row = {'gain': 3., 'gain_low': 1., 'gain_high': 5., 'p_value': .001, 'difference': .1, **change}
-  assert summary.verdict(row) == expected
+  row = {'gain': 3., 'gain_low': 1., 'gain_high': 5., 'p_value': .001, 'p_holm': .002,
+         'difference': .1, **change}
+  assert wording.verdict(row) == expected
 
 
-def test_unknown_table():
-  with pytest.raises(UserError, match='--what=magic'):
-    specs.select(['magic'])
-  assert specs.select(['time', 'main']) == ['main', 'time']
-  assert specs.select(['all']) == [name for name in specs.TABLES if name not in specs.OWN]
+def _names(selected):
+  return [table.name for table in selected]
 
 
-@pytest.mark.parametrize('name', [n for n in specs.TABLES if specs.TABLES[n].published])
+@pytest.mark.parametrize('what', ['magic', ''])
+def test_unknown_table(what):
+  with pytest.raises(UserError, match=f'--what={what} is not a table; there are main, metrics, .* and all'):
+    tables.select([what] if what else [])
+
+
+def test_tables_come_in_the_order_of_the_paper():
+  assert _names(tables.select(['time', 'main'])) == ['main', 'time']
+  assert _names(tables.select(['all'])) == [name for name in tables.REGISTRY if name not in OWN]
+
+
+@pytest.mark.parametrize('name', list(tables.REGISTRY))
 def test_published_numbers_are_found(name):
+  table, = tables.select([name])
   if name == 'metrics':
     assert published.ranks('LWC-KD-SANE')['recall'] == 1.5
-    return
-  table = specs.TABLES[name]
-  dataset = 'taobao14'
-  found = [published.recall(table.published, dataset, row.label) for row in table.rows]
-  ours_only = {'SGCT+Uniform', 'SGCT+DNS'}
-  assert all((value is None) == (row.label in ours_only) for value, row in zip(found, table.rows))
+  elif table.published:
+    values = {row.label: published.recall(table.published, 'taobao14', row.label) for row in table.rows}
+    ours_only = {'SGCT+Uniform', 'SGCT+DNS'}
+    assert all((value is None) == (label in ours_only) for label, value in values.items())
 
 
-def test_two_spellings_of_sane_are_one_cell(tmp_path):
-  row = specs.TABLES['main'].rows[-3]
-  assert row.label == 'SGCT-SANE'
-  cell = grid.cells([row], {'drift': []}, 1, tmp_path)[1]
-  fake_grid.write_cell(cell)
-  cell.save_note(1.)
-  other = next(r for r in specs.TABLES['samplers'].rows if r.label == 'SGCT+SANE')
-  same = grid.cells([other], {'drift': []}, 1, tmp_path)[1]
-  assert same.folder == cell.folder and same.results() is not None
+class _Broken(tables.Table):
+  title = 'Broken'
+
+
+def test_a_table_that_cannot_be_built_says_so():
+  one = tables.Row('one')
+  for rows, words in (((), 'needs rows'), ((one, tables.Row('one')), 'label of its own'),
+                      ((tables.Row('two', partner=one),), 'compares with one')):
+    _Broken.rows = rows
+    with pytest.raises(UserError, match=f'table mine .*{words}'):
+      _Broken('mine')

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphsane_tf import files
-from graphsane_tf.reporting import comparison, figures, html as pieces, report, reproduction, specs
+from graphsane_tf.reporting import comparison, figures, html as pieces, report, tables
 from graphsane_tf.training import grid
 from tests.reporting import fake_grid
 
@@ -59,19 +59,19 @@ class _Examples:
              'shift': [-1., 1.],
              'reservoir': {'item': [EVIL, 'i2'], 'category': [EVIL, 'b'], 'probability': [.7, .3]}}]
 
-  def case_study(self, dataset):
+  def case_study(self, dataset, rows, reference):
     del dataset
-    side = {'users': 3, 'recall': .1, 'low': None, 'high': None, 'gain': 5., 'old_share': .02,
-            'sampler_old_share': .1, 'ratio': 2.}
-    return [{'label': row.label, 'seeds': 1, 'high': side, 'rest': side}
-            for row in specs.TABLES['case_study'].rows]
+    def study(factor):
+      side = {'users': 3, 'recall': .1 * factor, 'old_share': .02 * factor, 'sampler_old_share': .1}
+      return {'high': side, 'rest': side}
+    return {row.label: [study(1. if row is reference else 1.05)] for row in rows}
 
 
 @pytest.fixture(scope='module', name='page')
 def _page(tmp_path_factory):
   workdir = tmp_path_factory.mktemp('report')
-  names = [*NAMES, 'case_study']
-  cells = grid.cells(specs.rows_of(names), {'drift': ['--dataset=drift', EVIL]}, 2, workdir)
+  selected = tables.select([*NAMES, 'case_study'])
+  cells = grid.cells(tables.rows_of(selected), {'drift': ['--dataset=drift', EVIL]}, 2, workdir)
   for cell in cells:
     fake_grid.write_cell(cell)
   files.write_json(cells[1].folder / 'audit.json', {
@@ -79,7 +79,7 @@ def _page(tmp_path_factory):
   files.write_json(workdir / 'tune' / 'tune.json', {
       'heads': ['chosen', 'value'], 'cells': [['sane.size', 50]], 'note': 'n'})
   done = comparison.FinishedGrid(cells)
-  shown = reproduction.tables(done, names, _Examples())
+  shown = [part for table in selected for part in table.build(done, _Examples())]
   return report.write(workdir, done, shown, _Examples(), 'data')
 
 
@@ -135,7 +135,7 @@ def test_every_figure_has_a_name_and_references_inside_itself(page):
 
 
 def test_a_grid_without_results_still_gives_a_report(tmp_path):
-  cells = grid.cells(specs.rows_of(['main']), {'drift': []}, 1, tmp_path)
+  cells = grid.cells(tables.rows_of(tables.select(['main'])), {'drift': []}, 1, tmp_path)
   done = comparison.FinishedGrid(cells)
   text = report.write(tmp_path, done, [], None, 'data').read_text('utf-8')
   assert '0 of 11 runs' in text and 'No table has enough finished runs' in text

@@ -40,8 +40,10 @@ def results_table(results: Dict[str, Any]) -> str:
       rows[0] += ['epochs', 'best', 'seconds', 'reservoir s', 'new users @20', 'users known']
       for row, entry in zip(rows[1:], results['blocks']):
         new, coverage = entry['test_new_users'], entry['coverage']
+        # Runs of earlier versions have the same under the second name.
+        in_sampler = entry.get('sampler_seconds', entry.get('reservoir_seconds', 0.))
         row += [entry['epochs'], entry['best_epoch'], f'{entry["train_seconds"]:.1f}',
-                f'{entry["reservoir_seconds"]:.1f}',
+                f'{in_sampler:.1f}',
                 f'{new["recall@20"]:.4f}' if new else '-',
                 f'{coverage["users_known"]}/{coverage["users"]}']
     parts.append(align(rows))
@@ -50,14 +52,14 @@ def results_table(results: Dict[str, Any]) -> str:
 
 def forgetting_table(results: Dict[str, Any]) -> str:
   """Recall of each block's model on each block's test rows, and the figures drawn from them."""
-  found = results['forgetting']
-  number = len(found['matrix'])
-  rows: List[List[str]] = [['model of block', *[f'test {s}' for s in range(number)]]]
-  for block, values in enumerate(found['matrix']):
+  forgetting = results['forgetting']
+  rows: List[List[str]] = [
+      ['model of block', *[f'test {s}' for s in range(len(forgetting['matrix']))]]]
+  for block, values in enumerate(forgetting['matrix']):
     if any(value is not None for value in values):
       rows.append([str(block), *['-' if value is None else f'{value:.4f}' for value in values]])
-  parts = [f'{found["metric"]} of each model on each block; left of the diagonal it remembers rows '
+  parts = [f'{forgetting["metric"]} of each model on each block; left of the diagonal it remembers rows '
            'that it has been trained on, elsewhere it forecasts', align(rows)]
-  figures = [f'{name.replace("_", " ")} {found[name]:+.4f}' for name in (
-      'average_forgetting', 'backward_transfer', 'forward_transfer') if found[name] is not None]
+  figures = [f'{name.replace("_", " ")} {forgetting[name]:+.4f}' for name in (
+      'average_forgetting', 'backward_transfer', 'forward_transfer') if forgetting[name] is not None]
   return '\n'.join(parts + (['  '.join(figures)] if figures else [])) + '\n'
