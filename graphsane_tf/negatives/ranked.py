@@ -20,7 +20,7 @@ def start_rank(options, num_items: int) -> int:
     options: has `start_rank` and `max_start_share`.
     num_items: size of the catalogue.
   """
-  return max(1, min(options.start_rank, int(options.max_start_share * num_items) + 1))
+  return max(1, min(options.start_rank, int(options.max_start_share * num_items) + 1, num_items))
 
 
 def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
