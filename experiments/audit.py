@@ -16,8 +16,8 @@ _DATA_DIR = flags.DEFINE_string('data_dir', 'data', 'Folder of raw files and pre
 
 def main():
   cli.load_tensorflow_quietly()
-  from graphsane_tf.evaluation import audit  # pylint: disable=g-import-not-at-top
-  from graphsane_tf.training import incremental  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.reporting import audit  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.runs import incremental  # pylint: disable=g-import-not-at-top
   for folder in _RUN.value:
     run = incremental.open_run(folder, _DATA_DIR.value)
     blocks = [entry['block'] for entry in files.read_json(run.workdir / 'results.json')['blocks']

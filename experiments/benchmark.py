@@ -23,7 +23,7 @@ _MIN = flags.DEFINE_integer('min_interactions', 10, 'Fewest interactions of a us
 
 def main():
   cli.load_tensorflow_quietly()
-  from graphsane_tf.benchmarking import suite  # pylint: disable=g-import-not-at-top
+  from graphsane_benchmark import suite  # pylint: disable=g-import-not-at-top
   suite.run(quick=_QUICK.value, only=_ONLY.value, repeats=_REPEATS.value, path=_JSON.value,
             log_path=_LOG.value, min_interactions=_MIN.value)
 

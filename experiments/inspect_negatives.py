@@ -17,7 +17,7 @@ _DATA_DIR = flags.DEFINE_string('data_dir', 'data', 'Folder of raw files and pre
 
 def main():
   from graphsane_tf.reporting import inspect  # pylint: disable=g-import-not-at-top
-  from graphsane_tf.training import incremental  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.runs import incremental  # pylint: disable=g-import-not-at-top
   run = incremental.open_run(_RUN.value, _DATA_DIR.value)
   found = inspect.explain_user(run, _BLOCK.value, _USER.value)
   print(inspect.table(found))

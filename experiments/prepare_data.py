@@ -6,6 +6,7 @@
 from absl import flags
 
 from graphsane_tf import cli
+from graphsane_tf.blocks import describe
 from graphsane_tf.data import flags as data_flags
 from graphsane_tf.data import prepare
 
@@ -15,7 +16,7 @@ data_flags.define()
 def main() -> None:
   options = data_flags.from_flags(flags.FLAGS)
   interactions = prepare.load(**options)
-  print(prepare.describe(interactions, options['name']))
+  print(describe.describe(interactions, options['name']))
   folder = prepare.prepared_folder(options['name'], options['data_dir'], options['overrides'],
                                    options['csv_options'])
   print(f'prepared in {folder}' if folder else 'generated; nothing is kept on disk')

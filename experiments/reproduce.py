@@ -15,7 +15,7 @@ from graphsane_tf import cli, registry
 from graphsane_tf.errors import UserError
 from graphsane_tf.reporting import outputs, tables
 from graphsane_tf.reporting.comparison import FinishedGrid
-from graphsane_tf.training import grid
+from graphsane_tf.runs import grid
 
 _WHAT = flags.DEFINE_list('what', ['main'], f'Tables: {", ".join(tables.REGISTRY)}, one of a --plugin, or all.')
 _PLUGIN = flags.DEFINE_multi_string('plugin', [], 'Python file that registers methods or tables; may be repeated.')

@@ -7,7 +7,8 @@ import pathlib
 from absl import flags
 
 from graphsane_tf import cli
-from graphsane_tf.data import describe, flags as data_flags, prepare
+from graphsane_tf.data import flags as data_flags, prepare
+from graphsane_tf.blocks import describe
 from graphsane_tf.errors import UserError
 
 _WORKDIR = flags.DEFINE_string('workdir', None, 'Folder of the run (default: below runs/).')
@@ -19,7 +20,8 @@ _BLOCK = flags.DEFINE_string('block', 'all', 'all, or the number of one block to
 
 
 def main():
-  from graphsane_tf.training import incremental, workdir  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.runs import workdir
+  from graphsane_tf.runs import incremental  # pylint: disable=g-import-not-at-top
   if _BLOCK.value != 'all' and not _BLOCK.value.isdecimal():
     raise UserError(f'--block={_BLOCK.value} is neither all nor a number.')
   blocks = None if _BLOCK.value == 'all' else [int(_BLOCK.value)]

@@ -22,7 +22,8 @@ def main():
   if importlib.util.find_spec('optuna') is None:
     raise UserError("experiments/tune.py needs Optuna: pip install -e '.[tune]'.")
   cli.load_tensorflow_quietly()
-  from graphsane_tf.training import tuning, workdir  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.runs import tuning
+  from graphsane_tf.runs import workdir  # pylint: disable=g-import-not-at-top
   config = cli.config_from_flags()
   data = data_flags.from_flags()
   choices = workdir.data_choices(data)

@@ -84,6 +84,8 @@ def default_config() -> config_dict.ConfigDict:
   c.train = config_dict.ConfigDict()
   # Pairs in a step.
   c.train.batch_size = 2048
+  # Steps of an epoch at most, to try things out; 0 is all of them.
+  c.train.max_steps = 0
   # Adam's learning rate in the base block and in incremental blocks.
   c.train.base_learning_rate = 2e-3
   c.train.learning_rate = 1e-3

@@ -141,6 +141,7 @@ RULES: Dict[str, Rule] = {
     'model.propagation': one_of('auto', 'whole', 'sampled'),
     'model.new_rows': one_of('glorot', 'neighbours'),
     'train.batch_size': COUNT,
+    'train.max_steps': COUNT_OR_0,
     'train.base_learning_rate': POSITIVE,
     'train.learning_rate': POSITIVE,
     'train.base_epochs': COUNT,

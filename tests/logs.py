@@ -3,9 +3,10 @@ import numpy as np
 import pandas as pd
 
 from graphsane_tf.config import default_config
-from graphsane_tf.data.blocks import BlockStream
+from graphsane_tf.blocks.stream import BlockStream
 from graphsane_tf.data.interactions import Interactions
-from graphsane_tf.training.context import BlockContext
+from graphsane_tf.blocks import context as contexts
+from graphsane_tf.blocks.context import BlockContext
 
 
 def interactions_of(user, item, category=None) -> Interactions:
@@ -28,10 +29,11 @@ def random_log(rows=600, users=30, items=40, seed=0, categories=4) -> Interactio
   return interactions_of(keys // items, keys % items, rng.integers(categories, size=items))
 
 
-def context_of(log: Interactions, index: int) -> BlockContext:
-  """The context of block `index` of a log."""
+def context_of(log: Interactions, index: int, dim: int = 0) -> BlockContext:
+  """The context of block `index` of a log, for representations of size `dim`."""
   stream = BlockStream(log)
-  return BlockContext(log, stream.block(index), stream.block(index - 1) if index else None)
+  return contexts.cut(log, stream.block(index), stream.block(index - 1) if index else None,
+                      representation_dim=dim)
 
 
 def tiny_config(**changes):

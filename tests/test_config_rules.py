@@ -10,7 +10,7 @@ from graphsane_tf import config as config_lib
 from graphsane_tf import config_rules
 from graphsane_tf.config_rules import RULES
 from graphsane_tf.errors import UserError
-from graphsane_tf.training import incremental
+from graphsane_tf.runs import incremental
 from tests import logs
 
 PLAIN = config_rules.flatten(config_lib.default_config().to_dict())

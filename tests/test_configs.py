@@ -6,7 +6,7 @@ import pytest
 
 from graphsane_tf import config as config_lib
 from graphsane_tf.data import recipes
-from graphsane_tf.training.workdir import flatten
+from graphsane_tf.runs.workdir import flatten
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
 

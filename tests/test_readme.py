@@ -26,7 +26,7 @@ def test_every_linked_file_exists():
 
 def test_every_field_set_by_a_flag_exists():
   from graphsane_tf.config import default_config  # pylint: disable=g-import-not-at-top
-  from graphsane_tf.training.workdir import flatten  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.runs.workdir import flatten  # pylint: disable=g-import-not-at-top
   fields = flatten(default_config().to_dict())
   for document in (ROOT / 'README.md', ROOT / 'BUILD_NOTES.md'):
     for name in re.findall(r'--config\.([a-z_.0-9]+)=', document.read_text()):

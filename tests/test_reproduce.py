@@ -15,7 +15,7 @@ import pytest
 from graphsane_tf import cli
 from graphsane_tf.errors import UserError
 from graphsane_tf.reporting import tables
-from graphsane_tf.training import grid
+from graphsane_tf.runs import grid
 from tests.reporting import fake_grid
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

@@ -160,7 +160,7 @@ def test_the_main_job_on_a_raw_taobao14_file(tmp_path):
   folder, = (tmp_path / 'runs').iterdir()
   assert folder.name.startswith('taobao14-sgct-seed0') and 'sampler=sane' in folder.name
   results = json.loads((folder / 'results.json').read_text())
-  assert results['sane'] and len(results['blocks']) == 4
+  assert results['sampler'] == 'sane' and len(results['blocks']) == 4
   first, unknown = recommendations(folder / 'export' / '3', str(users[0]))
   seen = set(items[users == users[0]][:int(.9 * len(users))].astype(str))
   assert all(first) and all(unknown) and not set(first) <= seen
@@ -190,7 +190,7 @@ def test_sigkill_and_the_same_command_again(tmp_path):
   def numbers(name):
     results = json.loads((tmp_path / name / 'results.json').read_text())
     for entry in results['blocks']:
-      del entry['train_seconds'], entry['reservoir_seconds']
+      del entry['train_seconds'], entry['sampler_seconds']
     return results
 
   assert numbers('cut') == numbers('whole')

@@ -1,25 +1,13 @@
 """What a backbone is: node numbers in, representations out."""
 import abc
-import dataclasses
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
 
+from graphsane_tf.blocks.batch import Encoding
 from graphsane_tf.graph import views
 from graphsane_tf.random import Seeds, host_generator
-
-
-@dataclasses.dataclass(frozen=True)
-class Encoding:
-  """Representations of some users and items, layer by layer.
-
-  Attributes:
-    user: one [n, d_l] tensor a layer; the first is the embedding, the last the final representation.
-    item: one [m, d_l] tensor a layer.
-  """
-  user: List[tf.Tensor]
-  item: List[tf.Tensor]
 
 
 def glorot(rng: np.random.Generator, rows: int, columns: int, fan: Optional[int] = None):
@@ -118,10 +106,15 @@ class Backbone(tf.keras.Model, abc.ABC):
   def num_layers(self) -> int:
     """Length of the lists that `encode` returns."""
 
-  @property
+  @classmethod
   @abc.abstractmethod
+  def size_of(cls, config) -> int:
+    """Size D of the final representations, from `config.model`."""
+
+  @property
   def representation_dim(self) -> int:
     """Size D of the final representations."""
+    return self.size_of(self.config)
 
   @abc.abstractmethod
   def encode(self, view: views.View, users: Optional[tf.Tensor], items: Optional[tf.Tensor],

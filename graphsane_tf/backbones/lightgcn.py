@@ -23,9 +23,9 @@ class LightGCN(Backbone):
   def num_layers(self) -> int:
     return self.config.num_layers + 2
 
-  @property
-  def representation_dim(self) -> int:
-    return self.config.embedding_dim
+  @classmethod
+  def size_of(cls, config) -> int:
+    return config.embedding_dim
 
   def encode(self, view: views.View, users: Optional[tf.Tensor], items: Optional[tf.Tensor],
              seeds: Seeds, training: bool) -> Encoding:

@@ -36,9 +36,9 @@ class MGCCF(Backbone):
   def num_layers(self) -> int:
     return 3
 
-  @property
-  def representation_dim(self) -> int:
-    return 3 * self.config.embedding_dim
+  @classmethod
+  def size_of(cls, config) -> int:
+    return 3 * config.embedding_dim
 
   def encode(self, view: views.View, users: Optional[tf.Tensor], items: Optional[tf.Tensor],
              seeds: Seeds, training: bool) -> Encoding:

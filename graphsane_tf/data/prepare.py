@@ -7,13 +7,11 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 import numpy as np
 
 from graphsane_tf import files
-from graphsane_tf.data import blocks
 from graphsane_tf.data import download as downloads
 from graphsane_tf.data import recipes
 from graphsane_tf.data import storage
 from graphsane_tf.data.cleaning import clean
 from graphsane_tf.data.cleaning import fingerprint
-from graphsane_tf.data.describe import describe
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.data.readers import csv
 from graphsane_tf.data.readers import gowalla
@@ -26,7 +24,7 @@ from graphsane_tf.data.storage import read_prepared
 from graphsane_tf.data.storage import write_prepared
 from graphsane_tf.errors import UserError
 
-__all__ = ['clean', 'describe', 'load', 'prepared_folder', 'read_prepared', 'write_prepared']
+__all__ = ['clean', 'load', 'prepared_folder', 'read_prepared', 'write_prepared']
 
 _READERS = {'gowalla': gowalla, 'yelp': yelp, 'taobao14': taobao14, 'taobao15': taobao15,
             'netflix': netflix, 'ml10m': ml10m}
@@ -203,8 +201,7 @@ def _missing(name: str, data_dir) -> UserError:
 
 
 def _check_size(interactions: Interactions) -> None:
-  """Refuses logs that cannot be cut into blocks or have nothing to rank."""
-  blocks.BlockStream(interactions)
+  """Refuses logs that have nothing to rank."""
   for count, what in ((interactions.num_users, 'user'), (interactions.num_items, 'item')):
     if count < 2:
       raise UserError(f'{interactions.name} has only one {what} after filtering; give a log with '

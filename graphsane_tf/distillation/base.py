@@ -82,7 +82,7 @@ class Distiller(tf.Module, abc.ABC):
 
   @abc.abstractmethod
   def losses(self, batch) -> Dict[str, tf.Tensor]:
-    """Named, weighted scalar losses of a `graphsane_tf.training.batch.Batch`.
+    """Named, weighted scalar losses of a `graphsane_tf.blocks.batch.Batch`.
 
     Random draws come from `batch.seeds.child('distiller')`, so that a distiller changes no other
     draw of the step.

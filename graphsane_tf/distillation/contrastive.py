@@ -8,8 +8,8 @@ import tensorflow as tf
 from graphsane_tf.distillation import personal
 from graphsane_tf.distillation.base import Distiller, weighted
 from graphsane_tf.graph import csr, views
-from graphsane_tf.negatives.uniform import Complement
-from graphsane_tf.training.scores import pair_scores
+from graphsane_tf.graph.draws import Complement
+from graphsane_tf.graph.scores import pair_scores
 
 _KINDS = {'u': 'user', 'i': 'item'}
 

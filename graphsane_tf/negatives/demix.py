@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from graphsane_tf.negatives.base import Choice, Draw, NegativeSampler
 from graphsane_tf.negatives.dns import hardest_probabilities
-from graphsane_tf.negatives.uniform import Complement
+from graphsane_tf.graph.draws import Complement
 
 
 @dataclasses.dataclass(frozen=True)

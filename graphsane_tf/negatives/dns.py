@@ -3,7 +3,7 @@ import numpy as np
 import tensorflow as tf
 
 from graphsane_tf.negatives.base import Choice, Draw, NegativeSampler
-from graphsane_tf.negatives.uniform import Complement
+from graphsane_tf.graph.draws import Complement
 
 
 def hardest_probabilities(scores: np.ndarray, drawn: np.ndarray, candidates: int) -> np.ndarray:

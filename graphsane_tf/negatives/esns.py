@@ -7,7 +7,7 @@ import tensorflow as tf
 from graphsane_tf.graph import knn
 from graphsane_tf.negatives.base import Draw, NegativeSampler
 from graphsane_tf.negatives.ranked import top_keys
-from graphsane_tf.negatives.uniform import Complement, Membership
+from graphsane_tf.graph.draws import Complement, Membership
 
 
 class ESNS(NegativeSampler):

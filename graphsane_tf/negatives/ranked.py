@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr, topk
-from graphsane_tf.negatives.uniform import Complement
+from graphsane_tf.graph.draws import Complement
 from graphsane_tf.random import Seeds
 
 # Entries of a table in work held at once.

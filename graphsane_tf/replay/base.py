@@ -9,8 +9,7 @@ from graphsane_tf.random import host_generator
 class ReplayPolicy(abc.ABC):
   """Chooses old rows that a block trains on again, once, before its first epoch.
 
-  To add one: subclass, implement `choose`, add a line to the registry in
-  `graphsane_tf/replay/__init__.py`. Rows are numbers in the log below the block's first row; the
+  To add one: subclass, implement `choose`, and register it (`graphsane_tf.registry`). Rows are numbers in the log below the block's first row; the
   pairs trained on are those rows' own users and items.
   """
 
@@ -19,12 +18,16 @@ class ReplayPolicy(abc.ABC):
     self.options = config.replay_options
     self.seed = seed
 
-  def rows(self, context) -> np.ndarray:
-    """[n] int64 numbers of the rows that a `BlockContext`'s block replays, ascending."""
-    total = context.num_history_rows
+  def rows(self, users: np.ndarray) -> np.ndarray:
+    """[n] int64 numbers of the rows that a block replays, ascending.
+
+    Args:
+      users: [num_history_rows] user of each row before the block.
+    """
+    total = len(users)
     first = total - int(round(self.options.window * total))
     count = min(int(round(self.options.ratio * total)), total - first)
-    chosen = self.choose(context.history_users, first, count,
+    chosen = self.choose(users, first, count,
                          host_generator(*self.seed, name='replay'))
     return np.sort(np.asarray(chosen, np.int64))
 

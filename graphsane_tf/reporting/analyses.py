@@ -6,7 +6,8 @@ from graphsane_tf import files
 from graphsane_tf.reporting import case_study, inspect
 from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.reporting.tables.main import EXAMPLES
-from graphsane_tf.training import grid, incremental
+from graphsane_tf.runs import grid
+from graphsane_tf.runs import incremental
 
 
 class Analyses:

@@ -7,10 +7,10 @@ import tensorflow as tf
 
 from graphsane_tf import negatives
 from graphsane_tf.graph import csr
-from graphsane_tf.negatives.uniform import Complement, Membership
+from graphsane_tf.graph.draws import Complement, Membership
 from graphsane_tf.random import Seeds, host_seed
-from graphsane_tf.training.incremental import IncrementalRun
-from graphsane_tf.training.scores import pair_scores
+from graphsane_tf.runs.incremental import IncrementalRun
+from graphsane_tf.graph.scores import pair_scores
 from graphsane_tf.training.store import BlockStore
 
 # Share of users that count as moving, and the number of clusters.
@@ -61,8 +61,7 @@ def drawn_shares(run: IncrementalRun, block: int) -> Dict[str, List[float]]:
     'user' [n], and for each of them the numbers of negatives drawn and of old positives among them:
     'uniform', 'uniform_old' in the uniform slots, 'sampler', 'sampler_old' in the sampler's.
   """
-  model, context = run.load_model(block), run.training_context(block)
-  context.representation_dim = model.backbone.representation_dim
+  model, context = run.load_model(block), run.context(block)
   seed = (run.config.seed, block)
   sampler = negatives.REGISTRY[run.config.sampler](run.config, context, seed)
   store = BlockStore(run.workdir, block)

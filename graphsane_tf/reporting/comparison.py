@@ -5,7 +5,8 @@ import numpy as np
 
 from graphsane_tf.evaluation import significance
 from graphsane_tf.reporting import published
-from graphsane_tf.training import grid, overrides
+from graphsane_tf.runs import overrides
+from graphsane_tf.runs import grid
 
 METRIC = 'recall@20'
 

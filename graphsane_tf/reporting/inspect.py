@@ -8,8 +8,8 @@ import tensorflow as tf
 from graphsane_tf import files, negatives
 from graphsane_tf.errors import UserError
 from graphsane_tf.negatives.sane import Sane
-from graphsane_tf.training import screen
-from graphsane_tf.training.incremental import IncrementalRun
+from graphsane_tf.runs import screen
+from graphsane_tf.runs.incremental import IncrementalRun
 from graphsane_tf.training.store import BlockStore
 
 # Quantities of section 5.2 with one value a category.
@@ -25,7 +25,7 @@ def explain_user(run: IncrementalRun, block: Optional[int], user_id: str) -> Dic
   SANE would build from the block's finished model.
 
   Args:
-    run: e.g. `graphsane_tf.training.incremental.open_run(folder)`.
+    run: e.g. `graphsane_tf.runs.incremental.open_run(folder)`.
     block: number of a finished block after the base block; None takes the last with a reservoir.
     user_id: raw id of the user.
 
@@ -79,8 +79,7 @@ class _Block:
     self.run = run
     self.block = block
     model = run.load_model(block)
-    self.context = run.training_context(block)
-    self.context.representation_dim = model.backbone.representation_dim
+    self.context = run.context(block)
     self.sampler = Sane(run.config, self.context, (run.config.seed, block))
     self._vectors = model.backbone.representer(model.graph)()
     self.saved = issubclass(negatives.REGISTRY[run.config.sampler], Sane)

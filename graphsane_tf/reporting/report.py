@@ -4,13 +4,14 @@ import pathlib
 from typing import Dict, List, Sequence, Tuple
 
 from graphsane_tf import files
-from graphsane_tf.data import describe, prepare
+from graphsane_tf.data import prepare
+from graphsane_tf.blocks import describe
 from graphsane_tf.errors import UserError
 from graphsane_tf.reporting import figures, html, machine, wording
 from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.reporting.tables import Shown
 from graphsane_tf.reporting.tables.main import CURVES, EXAMPLES
-from graphsane_tf.training import workdir as workdir_lib
+from graphsane_tf.runs import workdir as workdir_lib
 
 
 def write(workdir, done: FinishedGrid, shown: Sequence[Shown], analyses, data_dir) -> pathlib.Path:

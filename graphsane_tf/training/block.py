@@ -15,13 +15,15 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.graph import views
 from graphsane_tf.random import host_generator, host_seed
 from graphsane_tf.training import optimizers
-from graphsane_tf.training.context import BlockContext
+from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.training.propagation import choose_propagation
 from graphsane_tf.training.step import TrainStep
 from graphsane_tf.training.store import BlockStore, fresh_state
 
 # Validation metric that stops training and picks the epoch.
 SELECTION_METRIC = 'recall@20'
+# What the log says when a block's step has been traced.
+FIRST_STEP = 'first step after'
 # A loss this many times that of the block's first step, or a representation with such a value, has
 # exploded. Sound training moves both by a factor of a few.
 _MAX_GROWTH = 100.
@@ -59,7 +61,8 @@ class BlockTrainer:
   """The epoch loop of one block, resumable after any epoch."""
 
   def __init__(self, config, context: BlockContext, previous: Optional[Model], store: BlockStore,
-               log: Callable[[str], None] = print, profile: Optional[str] = None):
+               log: Callable[[str], None] = print, profile: Optional[str] = None,
+               verbose: bool = False):
     """Builds the student from the model before it.
 
     Args:
@@ -70,8 +73,11 @@ class BlockTrainer:
       store: where the block's checkpoints are.
       log: takes a line for the screen.
       profile: folder for a TensorBoard profile of a few steps; None makes none.
+      verbose: log every loss and the speed of each epoch.
     """
     self._config = config
+    self._verbose = verbose
+    self._tracing_seconds = 0.
     self._profile = profile
     self.context = context
     self._store = store
@@ -83,7 +89,6 @@ class BlockTrainer:
     seed = (config.seed, context.index)
     self.model = new_model(config, context, train.base_learning_rate if base else train.learning_rate)
     backbone = self.model.backbone
-    context.representation_dim = backbone.representation_dim
     teacher = None
     if previous is not None:
       backbone.grow_from(previous.backbone, self.model.graph)
@@ -116,7 +121,7 @@ class BlockTrainer:
       on_epoch: called with each new epoch's record.
 
     Returns:
-      The state: epochs, best_epoch, best_metrics, seconds, reservoir_seconds and the epochs' records.
+      The state: epochs, best_epoch, best_metrics, seconds, sampler_seconds and the epochs' records.
     """
     state = self._store.load() or fresh_state()
     state.pop('failed', None)
@@ -147,12 +152,12 @@ class BlockTrainer:
     """
     epoch = state['epoch']
     started = time.perf_counter()
-    reservoir_seconds = 0.
+    sampler_seconds = 0.
     if self._refreshes(epoch):
       vectors = vectors or self.represent()
       refresh_started = time.perf_counter()
       self.sampler.refresh(*vectors, epoch)
-      reservoir_seconds = time.perf_counter() - refresh_started
+      sampler_seconds = time.perf_counter() - refresh_started
     losses = self._steps(epoch, state)
     steps_seconds = time.perf_counter() - started
     vectors = self.represent()
@@ -161,7 +166,7 @@ class BlockTrainer:
     if epoch + 1 < self._max_epochs and self._refreshes(epoch + 1):
       rank_started = time.perf_counter()
       lists = self.sampler.rank(*vectors)
-      reservoir_seconds += time.perf_counter() - rank_started
+      sampler_seconds += time.perf_counter() - rank_started
     metrics = validate(*vectors, lists)
     seconds = time.perf_counter() - started
 
@@ -172,22 +177,31 @@ class BlockTrainer:
     state['stopped'] = epoch + 1 >= self._max_epochs or (
         state['wait'] >= self._config.train.patience and epoch + 1 >= self._min_epochs)
     state['train_seconds'] += seconds
-    state['reservoir_seconds'] += reservoir_seconds
+    state['sampler_seconds'] += sampler_seconds
     state['last'] = f'epoch-{epoch + 1}'
     if improved:
       state.update(best_epoch=epoch + 1, best_value=value, validation=metrics, best=state['last'])
     speed = len(self.context.users) / max(steps_seconds, 1e-9)
     state['records'].append({
         'block': self.context.index, 'epoch': epoch + 1, 'losses': losses, 'validation': metrics,
-        'seconds': seconds, 'reservoir_seconds': reservoir_seconds, 'pairs_per_second': speed})
+        'seconds': seconds, 'sampler_seconds': sampler_seconds, 'pairs_per_second': speed})
     self._store.save(self._checkpoint, state['last'])
     self._store.save_state(state)
-    left = 0 if state['stopped'] else (self._max_epochs - epoch - 1) * seconds
-    terms = '  '.join(f'{name} {value:.4f}' for name, value in losses.items())
-    self._log(f'block {self.context.index}  epoch {epoch + 1}/{self._max_epochs}  {terms}  '
-              f'val recall@20 {value:.4f}{"*" if improved else " "}  {speed:,.0f} pairs/s  '
-              f'{seconds:.1f} s' + (f', at most {left:.0f} s left' if left else ''))
+    self._tell(state, seconds - self._tracing_seconds)
+    self._tracing_seconds = 0.
     return vectors
+
+  def _tell(self, state, seconds: float) -> None:
+    """Logs the last epoch; `seconds` are without tracing, which happens once a block."""
+    record = state['records'][-1]
+    best = '*' if state['wait'] == 0 else ' '
+    left = 0 if state['stopped'] else (self._max_epochs - state['epoch']) * seconds
+    self._log(f'block {record["block"]} epoch {record["epoch"]:2}/{self._max_epochs}  '
+              f'loss {record["losses"]["loss"]:.4f}  recall@20 {record["validation"][SELECTION_METRIC]:.4f}{best} '
+              f'{record["seconds"]:6.1f} s' + (f'  {left:.0f} s left' if left else ''))
+    if self._verbose:
+      terms = '  '.join(f'{name} {value:.4f}' for name, value in record['losses'].items())
+      self._log(f'  {terms}  {record["pairs_per_second"]:,.0f} pairs/s')
 
   def _refreshes(self, epoch: int) -> bool:
     """Whether the sampler is refreshed before the steps of an epoch."""
@@ -195,7 +209,9 @@ class BlockTrainer:
 
   def _stretch(self, order, seed, first: int, count: int) -> np.ndarray:
     """Runs `count` steps; the first stretch after tracing is profiled, if that was asked for."""
-    profiled = self._profile and self.step.num_traces
+    traced = self.step.num_traces
+    profiled = self._profile and traced
+    started = time.perf_counter()
     if profiled:
       tf.profiler.experimental.start(str(self._profile))
     totals = self.run_steps(order, seed, tf.constant(first), tf.constant(count)).numpy()
@@ -203,6 +219,9 @@ class BlockTrainer:
       tf.profiler.experimental.stop()
       self._log(f'profile of {count} steps written: tensorboard --logdir={self._profile}')
       self._profile = None
+    if not traced:
+      self._tracing_seconds = time.perf_counter() - started
+      self._log(f'block {self.context.index} {FIRST_STEP} {self._tracing_seconds:.1f} s')
     return totals
 
   def _diverged(self, epoch: int, what: str) -> Diverged:
@@ -246,6 +265,8 @@ class BlockTrainer:
     seed = tf.constant(host_seed(*counter, name='steps'))
     order = tf.constant(order)
     total_steps = math.ceil(len(context.users) / config.train.batch_size)
+    if config.train.max_steps:
+      total_steps = min(total_steps, config.train.max_steps)
     # The block's first step, before any update, is what later losses are compared with.
     first, stretch, totals = 0, 4 if epoch else 1, 0.
     with tqdm.tqdm(total=len(context.users), unit=' pairs', unit_scale=True, leave=False,
@@ -261,4 +282,5 @@ class BlockTrainer:
         if time.perf_counter() - started < 2.:
           stretch *= 2
         bar.update(min(count * config.train.batch_size, bar.total - bar.n))
-    return dict(zip(self.step.loss_names, (totals / total_steps).tolist()))
+    # Rounded, because stretches, and so the order of the sums, follow the clock.
+    return {name: float(f'{value:.7g}') for name, value in zip(self.step.loss_names, totals / total_steps)}

@@ -8,10 +8,10 @@ from graphsane_tf.backbones.base import Backbone
 from graphsane_tf.distillation.base import Distiller
 from graphsane_tf.graph import products, views
 from graphsane_tf.negatives.base import NegativeSampler
-from graphsane_tf.negatives.uniform import Complement
+from graphsane_tf.graph.draws import Complement
 from graphsane_tf.random import Seeds
-from graphsane_tf.training.batch import Batch
-from graphsane_tf.training.scores import gathered_l2_loss, pair_scores
+from graphsane_tf.blocks.batch import Batch
+from graphsane_tf.graph.scores import gathered_l2_loss, pair_scores
 
 # Room for the losses of a step while they are added up; more is an error at the first trace.
 _MAX_LOSSES = 24
@@ -150,7 +150,7 @@ class TrainStep:
 
     Returns:
       A function of (order [num_pairs] int32, seed [2] int32, first, count) that runs steps first to
-      first + count - 1 of the epoch in that order and returns the [num_losses] sums over steps of the
+      first + count - 1 of the epoch in that order and returns the [num_losses] float64 sums over steps of the
       losses named in `self.loss_names`. It traces once.
     """
     size = self._config.train.batch_size
@@ -170,10 +170,10 @@ class TrainStep:
         losses = self._update(view, tf.gather(self._users, rows), tf.gather(self._items, rows), seeds)
         self.loss_names = list(losses)
         values = tf.stack(list(losses.values()))
-        return number + 1, totals + tf.pad(values, [[0, _MAX_LOSSES - len(losses)]])
+        return number + 1, totals + tf.pad(tf.cast(values, tf.float64), [[0, _MAX_LOSSES - len(losses)]])
 
       _, totals = tf.while_loop(
-          lambda number, _: number < first + count, step, (first, tf.zeros([_MAX_LOSSES])))
+          lambda number, _: number < first + count, step, (first, tf.zeros([_MAX_LOSSES], tf.float64)))
       return totals[:len(self.loss_names)]
 
     return run

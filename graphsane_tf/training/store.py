@@ -16,18 +16,26 @@ from graphsane_tf.errors import UserError
 _UNREADABLE = (tf.errors.OpError, ValueError, IndexError, AssertionError, TypeError, KeyError,
                RuntimeError, MemoryError)
 # What a finished block's result has, by an example of its type.
-_RESULT = {'block': 0, 'epochs': 0, 'best_epoch': 0, 'train_seconds': 0., 'reservoir_seconds': 0.,
+_RESULT = {'block': 0, 'epochs': 0, 'best_epoch': 0, 'train_seconds': 0., 'sampler_seconds': 0.,
            'validation': {}, 'test': {}, 'test_new_users': {}, 'coverage': {}}
 
 
 def fresh_state() -> Dict[str, Any]:
   """The state of a block before its first epoch."""
   return {'epoch': 0, 'best_epoch': 0, 'best_value': -1., 'wait': 0, 'stopped': False,
-          'train_seconds': 0., 'reservoir_seconds': 0., 'validation': {}, 'records': []}
+          'train_seconds': 0., 'sampler_seconds': 0., 'validation': {}, 'records': []}
 
 
 def _digest(state: Dict[str, Any]) -> str:
   return hashlib.sha256(files.json_text(state).encode()).hexdigest()
+
+
+def _renamed(state: Any) -> Any:
+  """A state with today's names; version 0.1 said reservoir_seconds for what any sampler takes."""
+  if isinstance(state, dict):
+    return {'sampler_seconds' if name == 'reservoir_seconds' else name: _renamed(value)
+            for name, value in state.items()}
+  return [_renamed(part) for part in state] if isinstance(state, list) else state
 
 
 class BlockStore:
@@ -60,11 +68,13 @@ class BlockStore:
     if not self._state_file.exists():
       return None
     try:
-      state = files.read_object(self._state_file, fresh_state())
-      digest = state.pop('sha256', None)
+      state = files.read_json(self._state_file)
+      digest = state.pop('sha256', None) if isinstance(state, dict) else None
       # A state of an older version has no digest.
       if digest not in (None, _digest(state)):
         raise UserError(f'{self._state_file} has been changed since it was written')
+      state = _renamed(state)
+      files.check_object(state, fresh_state(), str(self._state_file))
       if 'result' in state:
         files.check_object(state['result'], _RESULT, f"{self._state_file}: 'result'")
       for name in ('last', 'best'):

@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from graphsane_tf.benchmarking import figures, logs, peers, scoring, suite, training
+from graphsane_benchmark import figures, logs, peers, scoring, suite, training
 from graphsane_tf.errors import UserError
 
 _SHAPE = logs.Shape('tiny', 90, 130, 2_600)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from graphsane_tf.benchmarking import plain, training
+from graphsane_benchmark import plain, training
 from graphsane_tf.random import Seeds
 from tests import logs
 

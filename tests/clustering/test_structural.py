@@ -70,8 +70,7 @@ def test_membership_is_a_softmax_with_temperature():
 
 
 def test_centres_start_from_kmeans_and_stay_until_trained():
-  context = logs.context_of(logs.random_log(), 1)
-  context.representation_dim = 4
+  context = logs.context_of(logs.random_log(), 1, dim=4)
   clusters = StructuralClusters(resolved(logs.tiny_config()), context, (0, 1))
   rng = np.random.default_rng(1)
   vectors = np.concatenate([rng.normal(size=(context.num_items // 2, 4)) + 9,

@@ -9,7 +9,7 @@ import pytest
 
 from graphsane_tf import files
 from graphsane_tf.data import cleaning
-from graphsane_tf.data import describe
+from graphsane_tf.blocks import describe
 from graphsane_tf.data import prepare
 from graphsane_tf.data import recipes
 from graphsane_tf.data.interactions import Interactions

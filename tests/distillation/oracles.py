@@ -5,13 +5,14 @@ import tensorflow as tf
 from graphsane_tf.backbones.base import Encoding
 from graphsane_tf.backbones.lightgcn import LightGCN
 from graphsane_tf.config import default_config, resolved
-from graphsane_tf.data.blocks import Block
+from graphsane_tf.blocks.stream import Block
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.distillation.base import Teacher
 from graphsane_tf.graph import views
 from graphsane_tf.random import Seeds
-from graphsane_tf.training.batch import Batch
-from graphsane_tf.training.context import BlockContext
+from graphsane_tf.blocks.batch import Batch
+from graphsane_tf.blocks import context as contexts
+from graphsane_tf.blocks.context import BlockContext
 
 # Users 0 to 3 and items 0 to 4 are old; user 4 and item 5 come with the block.
 OLD = [(0, 0), (1, 0), (0, 1), (1, 2), (2, 1), (2, 3), (3, 4), (0, 2), (3, 3)]
@@ -28,7 +29,7 @@ def context() -> BlockContext:
   stop = len(OLD) + len(NEW)
   first = Block(0, slice(0, len(OLD)), slice(0, 0), slice(0, 0), 4, 5)
   second = Block(1, slice(len(OLD), stop), slice(0, 0), slice(0, 0), 5, 6)
-  return BlockContext(log(), second, first)
+  return contexts.cut(log(), second, first)
 
 
 def neighbours(kind: str, node: int):
@@ -57,7 +58,7 @@ class Case:
     rng = np.random.default_rng(3)
     self.config = options
     self.context = context()
-    graph = views.Graph(BlockContext(log(), Block(
+    graph = views.Graph(contexts.cut(log(), Block(
         0, slice(0, len(OLD)), slice(0, 0), slice(0, 0), 4, 5), None).history, 0)
     old = LightGCN(4, 5, options.model, (0, 0))
     self.student = LightGCN(5, 6, options.model, (0, 1))

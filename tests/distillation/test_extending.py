@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from graphsane_tf import distillation
-from graphsane_tf.training import incremental
+from graphsane_tf.runs import incremental
 from tests import logs
 from tests.distillation import oracles
 from tests.guide import add_example

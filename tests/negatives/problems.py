@@ -5,10 +5,11 @@ import numpy as np
 import tensorflow as tf
 
 from graphsane_tf import config as config_lib
-from graphsane_tf.data.blocks import Block
+from graphsane_tf.blocks.stream import Block
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.random import Seeds
-from graphsane_tf.training.context import BlockContext
+from graphsane_tf.blocks import context as contexts
+from graphsane_tf.blocks.context import BlockContext
 
 DIM = 8
 
@@ -59,13 +60,15 @@ def interactions(user, item, num_users, num_items, categories=4) -> Interactions
       category_names=np.array([f'c{k}' for k in range(categories)], object))
 
 
-def small(num_items: int = 60, num_users: int = 20, seed: int = 0, **changes) -> Problem:
+def small(num_items: int = 60, num_users: int = 20, seed: int = 0, everything: bool = False,
+          **changes) -> Problem:
   """A block in which user 0 is new, 1 has one item, 2 all but one, 3 and more a few.
 
   Args:
     num_items: size of the catalogue, the last tenth of it new.
     num_users: users, of whom one more is new.
     seed: of the log and the vectors.
+    everything: user 3 takes every item in the block.
     **changes: configuration fields, with __ for the dots.
   """
   rng = np.random.default_rng(seed)
@@ -78,6 +81,8 @@ def small(num_items: int = 60, num_users: int = 20, seed: int = 0, **changes) ->
   block = [(new, rng.permutation(num_items)[:few]), (1, rng.permutation(num_items)[:1]),
            (2, rng.permutation(num_items)[:num_items - 1])]
   block += [(user, rng.permutation(num_items)[:few]) for user in range(3, num_users)]
+  if everything:
+    block[3] = (3, np.arange(num_items))
   # The last item occurs, so that the catalogue has its full size.
   block[0][1][0] = num_items - 1
   block[0] = (new, np.unique(block[0][1]))
@@ -89,9 +94,9 @@ def small(num_items: int = 60, num_users: int = 20, seed: int = 0, **changes) ->
   log = interactions(np.concatenate([before[0], now[0]]), np.concatenate([before[1], now[1]]),
                      num_users + 1, num_items)
   later = slice(stop, stop)
-  context = BlockContext(log, Block(1, slice(start, stop), later, later, num_users + 1, num_items),
-                         Block(0, slice(0, start), later, later, num_users, old_items))
-  context.representation_dim = DIM
+  context = contexts.cut(log, Block(1, slice(start, stop), later, later, num_users + 1, num_items),
+                         Block(0, slice(0, start), later, later, num_users, old_items),
+                         representation_dim=DIM)
   config = config_lib.default_config()
   # Steep enough for a test to see that ranks are not uniform.
   config.pns.probability = .05

@@ -10,7 +10,7 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.graph import csr, views
 from graphsane_tf.negatives.sane import Sane, evidence
 from graphsane_tf.negatives.sane.posterior import balancing_weights
-from graphsane_tf.training import incremental
+from graphsane_tf.runs import incremental
 from tests import logs
 from tests.negatives import checks
 from tests.negatives.problems import small
@@ -118,8 +118,7 @@ def test_balance_evens_out_how_often_items_are_drawn(balance):
   config = resolved(logs.tiny_config(
       sampler='sane', sane__start_rank=1, sane__uniform_theta=True, sane__balance=balance,
       sane__size=50))
-  context = logs.context_of(log, 2)
-  context.representation_dim = 10
+  context = logs.context_of(log, 2, dim=10)
   sampler = Sane(config, context, (0, 2))
   popular = np.arange(context.num_items) < 30
   group = rng.integers(9, size=context.num_items)
@@ -218,8 +217,7 @@ def test_probabilities_follow_their_definition():
   config = resolved(logs.tiny_config(
       sampler='sane', clusters='categories', sane_variant='adaptive', sane__strength=2.,
       sane__temperature=.05))
-  context = logs.context_of(log, 2)
-  context.representation_dim = 6
+  context = logs.context_of(log, 2, dim=6)
   sampler = Sane(config, context, (0, 2))
   vectors = [tf.random.stateless_normal([n, 6], [0, n]) for n in (context.num_users, context.num_items)]
   sampler.refresh(*vectors, 0)
@@ -248,8 +246,7 @@ def test_probabilities_follow_their_definition():
 @pytest.mark.parametrize('block', [1, 2, 3])
 def test_on_the_planted_log_movers_have_the_evidence(block):
   log, truth = drift.generate('default'), drift.truth('default')
-  context = logs.context_of(log, block)
-  context.representation_dim = 4
+  context = logs.context_of(log, block, dim=4)
   config = resolved(logs.tiny_config(sampler='sane', clusters='categories', sane_variant='adaptive'))
   sampler = Sane(config, context, (0, block))
   sampler.refresh(tf.random.stateless_normal([context.num_users, 4], [0, 1]),
@@ -267,8 +264,7 @@ def test_on_the_planted_log_movers_have_the_evidence(block):
 
 def test_the_band_begins_where_the_risk_has_fallen():
   log = drift.generate('small')
-  context = logs.context_of(log, 1)
-  context.representation_dim = 4
+  context = logs.context_of(log, 1, dim=4)
   config = resolved(logs.tiny_config(sampler='sane', sane_variant='adaptive', sane__max_risk=.5,
                                      sane__size=20))
   sampler = Sane(config, context, (0, 1))
@@ -289,8 +285,7 @@ def test_the_band_begins_where_the_risk_has_fallen():
 
 def test_where_the_risk_does_not_fall_the_band_is_fixed():
   log = drift.generate('small')
-  context = logs.context_of(log, 1)
-  context.representation_dim = 4
+  context = logs.context_of(log, 1, dim=4)
   config = resolved(logs.tiny_config(sampler='sane', sane_variant='adaptive', sane__size=20))
   sampler = Sane(config, context, (0, 1))
   fixed = sampler.first_rank
@@ -316,7 +311,6 @@ def test_the_band_is_learned_from_the_old_model_on_its_own_graph(tmp_path):
   run.run([0, 1])
   found = run.results()['blocks'][1]['sampler']
   model, context = run.load_model(0), run.context(1)
-  context.representation_dim = model.backbone.representation_dim
   own = Sane(run.config, context, (config.seed, 1))
   own.study(model.backbone.representer(model.graph))
   assert found['risk'] == own.report().facts['risk'] and found['first_rank'] == own.first_rank

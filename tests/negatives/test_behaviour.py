@@ -52,13 +52,7 @@ class TestEverySampler:
     checks.check_distribution(negatives.REGISTRY[name], problem, 'nearly_all')
 
   def test_user_who_has_taken_everything(self, name):
-    problem = small(num_items=8)
-    context = problem.context
-    context.users = np.concatenate([context.users, np.full(8, 3, np.int32)])
-    context.items = np.concatenate([context.items, np.arange(8, dtype=np.int32)])
-    pairs = np.unique(np.stack([context.users, context.items]), axis=1)
-    context.users, context.items = pairs
-    context.__dict__.pop('positives', None)
+    problem = small(num_items=8, everything=True)
     sampler = problem.refreshed(negatives.REGISTRY[name])
     _, weight = sample(sampler, [3, 3], [0, 1], problem.user_vectors, problem.item_vectors, 0)
     assert not np.any(weight.numpy()), 'there is nothing to draw'

@@ -46,8 +46,7 @@ def setting_fixture(request):
   log = logs.random_log(rows=900, users=30, items=60, categories=4)
   config = resolved(logs.tiny_config(
       sampler='sane', clusters='categories', sane__max_start_share=.1, **request.param))
-  context = logs.context_of(log, 2)
-  context.representation_dim = 6
+  context = logs.context_of(log, 2, dim=6)
   sampler = sane.Sane(config, context, (0, 2))
   rng = np.random.default_rng(3)
   user_vectors = rng.normal(size=(context.num_users, 6)).astype(np.float32)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from graphsane_tf import negatives
 from graphsane_tf.data import prepare
 from graphsane_tf.evaluation import ranking
-from graphsane_tf.training import incremental
+from graphsane_tf.runs import incremental
 from graphsane_tf.training.store import BlockStore
 from tests import logs
 

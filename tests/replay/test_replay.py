@@ -4,16 +4,17 @@ import pytest
 
 from graphsane_tf import replay
 from graphsane_tf.config import default_config, resolved
-from graphsane_tf.data.blocks import Block
+from graphsane_tf.blocks.stream import Block
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.errors import UserError
 from graphsane_tf.replay.base import weighted_rows
-from graphsane_tf.training.context import BlockContext
+from graphsane_tf.blocks import context as contexts
+from graphsane_tf.blocks.context import BlockContext
 
 _HISTORY = 300
 
 
-def _context() -> BlockContext:
+def _context(replayed=None) -> BlockContext:
   """300 old rows: user 0 has 200 of them, users 1 to 10 have ten each; then 20 rows of a block."""
   rng = np.random.default_rng(0)
   user = np.concatenate([np.zeros(200, np.int32), np.repeat(np.arange(1, 11, dtype=np.int32), 10)])
@@ -23,8 +24,13 @@ def _context() -> BlockContext:
   item = np.concatenate([item[order], np.arange(20, dtype=np.int32)])
   log = Interactions(user, item, np.arange(len(user)), np.arange(12).astype(object),
                      np.arange(200).astype(object))
-  return BlockContext(log, Block(1, slice(_HISTORY, 320), slice(0, 0), slice(0, 0), 12, 200),
-                      Block(0, slice(0, _HISTORY), slice(0, 0), slice(0, 0), 11, 200))
+  return contexts.cut(log, Block(1, slice(_HISTORY, 320), slice(0, 0), slice(0, 0), 12, 200),
+                      Block(0, slice(0, _HISTORY), slice(0, 0), slice(0, 0), 11, 200), replayed)
+
+
+def _users():
+  """[300] users of the old rows."""
+  return _context().log_users[:_HISTORY]
 
 
 def _policy(name, seed=0, **options):
@@ -37,30 +43,28 @@ def _policy(name, seed=0, **options):
 class TestEveryPolicy:
 
   def test_draws_its_share_of_different_old_rows(self, name):
-    rows = _policy(name, ratio=.2).rows(_context())
+    rows = _policy(name, ratio=.2).rows(_users())
     assert len(rows) == 60 == len(set(rows.tolist()))
     assert rows.min() >= 0 and rows.max() < _HISTORY
 
   def test_same_seed_same_rows(self, name):
-    context = _context()
-    first, again, other = (_policy(name, seed, ratio=.2).rows(context) for seed in (0, 0, 1))
+    first, again, other = (_policy(name, seed, ratio=.2).rows(_users()) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert set(first.tolist()) != set(other.tolist())
 
   def test_window_keeps_to_the_newest_rows(self, name):
-    rows = _policy(name, ratio=.2, window=.25).rows(_context())
+    rows = _policy(name, ratio=.2, window=.25).rows(_users())
     assert len(rows) == 60 and rows.min() >= 225
-    assert len(_policy(name, ratio=.9, window=.25).rows(_context())) == 75
+    assert len(_policy(name, ratio=.9, window=.25).rows(_users())) == 75
 
   def test_nothing_and_everything(self, name):
-    assert len(_policy(name, ratio=0.).rows(_context())) == 0
-    np.testing.assert_array_equal(_policy(name, ratio=1.).rows(_context()), np.arange(_HISTORY))
+    assert len(_policy(name, ratio=0.).rows(_users())) == 0
+    np.testing.assert_array_equal(_policy(name, ratio=1.).rows(_users()), np.arange(_HISTORY))
 
   def test_replayed_pairs_are_true_edges_and_never_negatives(self, name):
-    context = _context()
-    edges = set(zip(context._user.tolist(), context._item.tolist()))
-    own = len(context.users)
-    context.replay(_policy(name, ratio=.2).rows(context))
+    own = len(_context().users)
+    context = _context(_policy(name, ratio=.2).rows(_users()))
+    edges = set(zip(context.log_users.tolist(), context.log_items.tolist()))
     pairs = list(zip(context.users.tolist(), context.items.tolist()))
     assert len(pairs) == own + 60 and set(pairs) <= edges
     assert context.positives.matrix().sum() == own + 60
@@ -72,12 +76,12 @@ class TestEveryPolicy:
 
 
 def test_none_replays_nothing():
-  assert len(_policy('none', ratio=.5).rows(_context())) == 0
+  assert len(_policy('none', ratio=.5).rows(_users())) == 0
 
 
 def _share_of_user_0(name, **options):
-  context = _context()
-  return np.mean([(context.history_users[_policy(name, seed, **options).rows(context)] == 0).mean()
+  users = _users()
+  return np.mean([(users[_policy(name, seed, **options).rows(users)] == 0).mean()
                   for seed in range(40)])
 
 

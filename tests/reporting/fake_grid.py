@@ -5,7 +5,7 @@ import numpy as np
 
 from graphsane_tf import files
 from graphsane_tf.evaluation.metrics import METRICS, Options
-from graphsane_tf.training import grid
+from graphsane_tf.runs import grid
 
 NUM_USERS = 40
 # Gain of cells with SANE over the others.

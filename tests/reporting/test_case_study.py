@@ -5,7 +5,7 @@ import pytest
 from graphsane_tf.graph import csr
 from graphsane_tf.reporting import case_study, tables
 from graphsane_tf.reporting.tables import case_study as table, samplers
-from graphsane_tf.training import incremental
+from graphsane_tf.runs import incremental
 from tests import logs
 
 _LOG = logs.random_log(rows=900, users=40, items=60)

@@ -9,7 +9,7 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import significance
 from graphsane_tf.reporting import comparison, outputs, published, tables, wording
 from graphsane_tf.reporting.tables import main, metrics, movers
-from graphsane_tf.training import grid
+from graphsane_tf.runs import grid
 from tests.reporting import fake_grid
 
 OWN = ('variants', 'parts', 'movers')

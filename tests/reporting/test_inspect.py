@@ -11,7 +11,8 @@ import pytest
 from graphsane_tf.data import prepare
 from graphsane_tf.errors import UserError
 from graphsane_tf.reporting import inspect
-from graphsane_tf.training import incremental, workdir
+from graphsane_tf.runs import workdir
+from graphsane_tf.runs import incremental
 from tests import logs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

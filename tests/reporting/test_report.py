@@ -10,7 +10,7 @@ import pytest
 
 from graphsane_tf import files
 from graphsane_tf.reporting import comparison, figures, html as pieces, report, tables
-from graphsane_tf.training import grid
+from graphsane_tf.runs import grid
 from tests.reporting import fake_grid
 
 EVIL = '<script>alert("x")</script><img src=x onerror=alert(1)>$\\frac{"\'&'

@@ -12,8 +12,7 @@ from tests import logs
 @pytest.mark.parametrize('block', [1, 2, 3])
 def test_movers_have_the_largest_shift_and_their_lost_category_the_largest_alpha(block):
   log, truth = drift.generate('default'), drift.truth('default')
-  context = logs.context_of(log, block)
-  context.representation_dim = 4
+  context = logs.context_of(log, block, dim=4)
   config = resolved(logs.tiny_config(sampler='sane', clusters='categories'))
   sampler = Sane(config, context, (0, block))
   sampler.refresh(tf.random.stateless_normal([context.num_users, 4], [0, 1]),

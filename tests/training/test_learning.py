@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from graphsane_tf.data import drift
-from graphsane_tf.training import incremental
+from graphsane_tf.runs import incremental
 from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, new_model
 from graphsane_tf.training.store import BlockStore
 from tests import logs
@@ -71,7 +71,7 @@ def test_an_incremental_block_alone_learns(tmp_path, method):
   """It starts from a model that knows nothing, so what it knows in the end is its own."""
   job = _Drift(tmp_path / 'run', train__batch_size=64, train__epochs=6, train__min_epochs=6,
                **_METHODS[method])
-  trainer = BlockTrainer(job.run.config, job.run.training_context(1), job.untrained(0)[0],
+  trainer = BlockTrainer(job.run.config, job.run.context(1), job.untrained(0)[0],
                          BlockStore(tmp_path / 'block', 1), log=lambda line: None)
   before = job.recall(1, *trainer.represent())
   losses = []

@@ -17,7 +17,7 @@ from graphsane_tf.distillation.base import Teacher
 from graphsane_tf.errors import UserError
 from graphsane_tf.random import Seeds
 from graphsane_tf.serving import export
-from graphsane_tf.training import incremental
+from graphsane_tf.runs import incremental
 from graphsane_tf.training.block import BlockTrainer, new_model
 from graphsane_tf.training.store import BlockStore
 from tests import logs

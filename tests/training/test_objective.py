@@ -5,13 +5,13 @@ import tensorflow as tf
 
 from graphsane_tf import backbones, distillation
 from graphsane_tf.config import default_config, resolved
-from graphsane_tf.data.blocks import Block
+from graphsane_tf.blocks.stream import Block
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.graph import views
 from graphsane_tf.negatives.base import Choice, Draw, NegativeSampler, NoSampler
 from graphsane_tf.random import Seeds
 from graphsane_tf.training import optimizers
-from graphsane_tf.training.context import BlockContext
+from graphsane_tf.blocks import context as contexts
 from graphsane_tf.training.step import TrainStep
 from tests import objective
 
@@ -67,7 +67,7 @@ class _Case:
     log = Interactions(user, item, np.arange(len(user)), np.array(list('abcde'), object),
                        np.array(list('uvwxyz'), object))
     none = slice(0, 0)
-    context = BlockContext(
+    context = contexts.cut(
         log, Block(1, slice(len(_OLD), len(user)), none, none, _USERS, _ITEMS),
         Block(0, slice(0, len(_OLD)), none, none, 4, _ITEMS))
     kind = backbones.REGISTRY[backbone]

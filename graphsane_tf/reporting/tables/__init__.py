@@ -16,7 +16,7 @@ from typing import List, Sequence
 from graphsane_tf.errors import UserError
 from graphsane_tf.registry import Registry
 from graphsane_tf.reporting.tables.base import Shown, Table
-from graphsane_tf.training.grid import Row
+from graphsane_tf.runs.grid import Row
 
 _PACKAGE = 'graphsane_tf.reporting.tables'
 # In the order of the paper.

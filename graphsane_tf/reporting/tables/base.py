@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from graphsane_tf.errors import UserError
 from graphsane_tf.reporting import comparison, published, wording
 from graphsane_tf.reporting.comparison import FinishedGrid
-from graphsane_tf.training.grid import Row
+from graphsane_tf.runs.grid import Row
 
 _INTERVALS = 'Intervals: 95 %, Student\'s t over seeds; a single seed has none.'
 _TESTED = ('p: Wilcoxon signed-rank test over (block, user) pairs, each with its mean over seeds, two-sided; '

@@ -1,7 +1,7 @@
 """Choice of the clusters: K-means against end-to-end."""
 from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.methods import DISTILLERS
-from graphsane_tf.training.grid import Row
+from graphsane_tf.runs.grid import Row
 
 
 def _pair(plain: Row):

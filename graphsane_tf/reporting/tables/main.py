@@ -2,7 +2,7 @@
 from graphsane_tf.reporting import wording
 from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.methods import DISTILLERS, FINE_TUNE, LWCKD, SANE, SGCT
-from graphsane_tf.training.grid import Row
+from graphsane_tf.runs.grid import Row
 
 # Rows whose learning curves the report draws, and the one whose users it shows.
 CURVES = (FINE_TUNE, SGCT, SANE[SGCT], LWCKD, SANE[LWCKD])

@@ -1,7 +1,7 @@
 """Rows that several tables show."""
 from typing import Any
 
-from graphsane_tf.training.grid import Row
+from graphsane_tf.runs.grid import Row
 
 FINE_TUNE = Row('Fine Tune')
 GRAPHSAIL = Row('GraphSAIL', {'kd': 'graphsail'})

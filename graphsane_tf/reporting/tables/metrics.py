@@ -9,7 +9,7 @@ from graphsane_tf.reporting import published, wording
 from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.main import Main
-from graphsane_tf.training.grid import Row
+from graphsane_tf.runs.grid import Row
 
 # What the paper counts: 6 data sets x 4 metrics x 4 cut-offs x 3 distillers.
 PUBLISHED_WINS = {'cases': 288, 'wins': 226, 'wins_5': 193}

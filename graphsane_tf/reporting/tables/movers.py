@@ -10,8 +10,8 @@ from graphsane_tf.reporting.comparison import METRIC, FinishedGrid
 from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.methods import SGCT
 from graphsane_tf.reporting.tables.parts import ADAPTIVE, NO_PRIOR, REVERSED_PRIOR
-from graphsane_tf.training import grid
-from graphsane_tf.training.workdir import data_arguments
+from graphsane_tf.runs import grid
+from graphsane_tf.runs.workdir import data_arguments
 
 _NOTE = ('Real shift: users whose counts in the block are at least three times as likely with a moving interest as '
          'with a constant one. Planted: users of drift who move in the block. Gain and Wilcoxon\'s p are against '

@@ -1,7 +1,7 @@
 """Parts of the adaptive reservoir, each taken away alone."""
 from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.methods import SGCT, with_sane
-from graphsane_tf.training.grid import Row
+from graphsane_tf.runs.grid import Row
 
 ADAPTIVE = with_sane(SGCT, 'adaptive', sane_variant='adaptive')
 

@@ -1,7 +1,7 @@
 """Negative samplers on SGCT."""
 from graphsane_tf.reporting import wording
 from graphsane_tf.reporting.tables.base import Table
-from graphsane_tf.training.grid import Row
+from graphsane_tf.runs.grid import Row
 
 UNIFORM = Row('SGCT+Uniform', {'kd': 'sgct', 'sampler': 'uniform'})
 _OTHERS = {'WARP': 'warp', 'PinSage': 'pinsage', 'PNS': 'pns', 'NS Cache': 'nscaching', 'DeMix': 'demix',

@@ -4,7 +4,7 @@ from typing import Dict, Sequence, Tuple
 from graphsane_tf.reporting import comparison
 from graphsane_tf.reporting.tables.base import Table, line_of
 from graphsane_tf.reporting.tables.methods import LWCKD, SGCT
-from graphsane_tf.training.grid import Row
+from graphsane_tf.runs.grid import Row
 
 # Name of a curve to its rows by the value of the field.
 Curves = Dict[str, Dict[int, Row]]

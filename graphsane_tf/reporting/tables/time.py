@@ -3,7 +3,7 @@ from graphsane_tf.reporting import wording
 from graphsane_tf.reporting.tables import samplers
 from graphsane_tf.reporting.tables.base import Table, line_of
 from graphsane_tf.reporting.tables.methods import FINE_TUNE
-from graphsane_tf.training.grid import Row
+from graphsane_tf.runs.grid import Row
 
 FULL = Row('Full retraining', {'full_retrain': True})
 

@@ -6,7 +6,7 @@ import numpy as np
 from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.methods import DISTILLERS, FINE_TUNE, with_sane
-from graphsane_tf.training.grid import Row
+from graphsane_tf.runs.grid import Row
 
 _LEARNED = ('First rank: where the band begins, smallest and largest over seeds. Concentration: of the Dirichlet '
             'distribution around a user\'s long-run shares, in interactions, mean over seeds.')

@@ -1,0 +1,189 @@
+"""Sections of the benchmark about training."""
+import math
+import pathlib
+import tempfile
+import time
+from typing import Iterator, Optional
+
+import numpy as np
+import tensorflow as tf
+
+from graphsane_benchmark import bare, plain
+from graphsane_benchmark.figures import Figure, compare, of_rounds
+from graphsane_tf import negatives
+from graphsane_tf.blocks.stream import BlockStream
+from graphsane_tf.config import default_config, resolved
+from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.random import host_generator
+from graphsane_tf.training import assembly
+from graphsane_tf.training.block import (
+    SELECTION_METRIC, BlockTrainer, Model, fresh_state, new_model)
+
+
+def config_of(**changes):
+  """The default configuration with SGCT and SANE; `a__b` names the field b of section a."""
+  config = default_config()
+  changes = {'kd': 'sgct', 'sampler': 'sane', **changes}
+  config.update_from_flattened_dict(
+      {name.replace('__', '.'): value for name, value in changes.items()})
+  return resolved(config)
+
+
+def previous_of(log: Interactions, index: int, config) -> Optional[Model]:
+  """An untrained model of the block before block `index`; None for the base block."""
+  return new_model(config, assembly.context_of(config, log, index - 1), 1e-3) if index else None
+
+
+def trainer_of(log: Interactions, index: int, config, folder) -> BlockTrainer:
+  """A trainer of block `index` after an untrained model, whose checkpoints go to `folder`."""
+  return assembly.trainer_for(config, log, index, folder, previous_of(log, index, config))
+
+
+def validation_of(log: Interactions, index: int, config):
+  """What a trainer of block `index` validates with."""
+  return assembly.validator(config, log, BlockStream(log).block(index), assembly.context_of(config, log, index))
+
+
+def stepper(run, num_pairs: int, batch_size: int, count: int):
+  """An action that runs `count` steps of a compiled `TrainStep`."""
+  # As many whole batches as are needed: pairs repeat in a small block.
+  order = np.concatenate([host_generator(0, turn).permutation(num_pairs)
+                          for turn in range(math.ceil(count * batch_size / num_pairs))])
+  order, seed = tf.constant(order.astype(np.int32)), tf.constant([1, 2])
+  return lambda: run(order, seed, tf.constant(0), tf.constant(count)).numpy()
+
+
+def _ready_trainer(log: Interactions, batch: int, folder):
+  """A trainer of block 3 with a reservoir, and its configuration."""
+  config = config_of(train__batch_size=batch)
+  trainer = trainer_of(log, 3, config, folder)
+  trainer.sampler.refresh(*trainer.represent(), 0)
+  return trainer, config
+
+
+def step_section(log: Interactions, repeats: int, batches=(5000, 64)) -> Iterator[Figure]:
+  """The train step against the straightforward one."""
+  targets = {5000: 5., 64: 1.5}
+  for batch in batches:
+    with tempfile.TemporaryDirectory() as folder:
+      trainer, config = _ready_trainer(log, batch, folder)
+      context = trainer.context
+      other = plain.PlainStep(
+          config, context, trainer.model.graph, trainer.model.backbone, trainer.sampler,
+          trainer.distiller.teacher, trainer.model.optimizer)
+      pairs, counts = len(context.users), ((4, 1) if batch > 500 else (20, 10))
+      # One plain step of a large batch takes many seconds.
+      rounds = repeats if batch <= 500 else max(1, repeats // 2)
+      yield compare(
+          stepper(trainer.run_steps, pairs, batch, counts[0]),
+          stepper(other.compile(), pairs, batch, counts[1]), rounds, calls=counts, faster=True,
+          section='step', name=f'step against straightforward, batch {batch}', shape=log.name,
+          target=('>=', targets[batch]) if batch in targets else None,
+          note=f'{trainer.propagation} propagation')
+
+
+def bare_section(log: Interactions, repeats: int, batches=(5000, 2048)) -> Iterator[Figure]:
+  """The train step against its own products and gathers."""
+  for batch in batches:
+    with tempfile.TemporaryDirectory() as folder:
+      trainer, _ = _ready_trainer(log, batch, folder)
+      context = trainer.context
+      rows = host_generator(0).permutation(len(context.users))[:batch]
+      other = bare.bare_steps(trainer, tf.constant(context.users[rows], tf.int32),
+                              tf.constant(context.items[rows], tf.int32))
+      count = 5
+      yield compare(
+          stepper(trainer.run_steps, len(context.users), batch, count),
+          lambda: other(tf.constant(count)).numpy(), repeats, calls=(count, count),
+          section='bare', name=f'step against its products and gathers, batch {batch}',
+          shape=log.name, target=('<=', 1.3), note=f'{trainer.propagation} propagation')
+
+
+class _Epochs:
+  """Whole epochs of block 3 with the uniform sampler, to compare others with."""
+
+  def __init__(self, log: Interactions, folder, **changes):
+    self._log = log
+    self._folder = pathlib.Path(folder)
+    self._changes = {'train__epochs': 10_000, 'train__patience': 10_000, 'train__min_epochs': 1,
+                     **changes}
+    self._validate = validation_of(log, 3, config_of())
+    self._uniform = self._action(sampler='uniform')
+
+  def _action(self, **changes):
+    """An action that trains one further epoch."""
+    config = config_of(**self._changes, **changes)
+    trainer = trainer_of(self._log, 3, config, self._folder / '-'.join(changes.values()))
+    # Traces everything that is not the rebuild's own.
+    stepper(trainer.run_steps, len(trainer.context.users), config.train.batch_size, 1)()
+    self._validate(*trainer.represent())
+    state, vectors = fresh_state(), [None]
+
+    def action():
+      vectors[0] = trainer.epoch(state, vectors[0], self._validate)
+
+    return action
+
+  def figures(self, name: str, target: float, repeats: int, **changes) -> Iterator[Figure]:
+    """Compares a sampler, over the first epochs and over later ones."""
+    actions = self._action(**changes), self._uniform
+    # A round has whole periods between two of SANE's rebuilds.
+    common = {'section': 'epoch', 'shape': self._log.name, 'turns': config_of().sane.refresh_epochs,
+              'warm': False}
+    first = compare(*actions, 1, name="the same, a block's first epochs", **common)
+    yield compare(*actions, repeats, target=('<=', target),
+                  name=f'epoch with {name} against uniform, refresh and validation included',
+                  **common)
+    yield first
+
+
+def epoch_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
+  """SANE against uniform negatives over whole epochs."""
+  with tempfile.TemporaryDirectory() as folder:
+    yield from _Epochs(log, folder, **changes).figures('SANE', 1.1, repeats, sampler='sane')
+
+
+def adaptive_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
+  """The adaptive reservoir, likewise."""
+  with tempfile.TemporaryDirectory() as folder:
+    yield from _Epochs(log, folder, **changes).figures(
+        'adaptive SANE', 1.15, repeats, sampler='sane', sane_variant='adaptive')
+
+
+def samplers_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
+  """Every other sampler, likewise."""
+  with tempfile.TemporaryDirectory() as folder:
+    epochs = _Epochs(log, folder, **changes)
+    for name in sorted(set(negatives.REGISTRY) - {'uniform', 'sane'}):
+      yield from epochs.figures(name, 1.2, repeats, sampler=name)
+
+
+def block_section(log: Interactions, index: int, epochs: int) -> Iterator[Figure]:
+  """An incremental block (SGCT + SANE) against full retraining with as many epochs.
+
+  Both include building graph and model, tracing, and validation and checkpoint after each epoch.
+  The model before the block is untrained, which changes no time.
+  """
+  with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    config = config_of(
+        train__epochs=epochs, train__min_epochs=epochs, train__patience=epochs)
+    previous = previous_of(log, index, config)
+    started = time.perf_counter()
+    trainer = assembly.trainer_for(config, log, index, folder / 'incremental', previous)
+    trainer.train(validation_of(log, index, config), lambda record: None)
+    ours = time.perf_counter() - started
+    other = _retraining_seconds(log, index, folder / 'full', epochs)
+  yield of_rounds([(ours, other)], section='block', shape=log.name, target=('<=', .2),
+                  name='incremental block against full retraining',
+                  note=f'block {index}, {epochs} epochs each')
+
+
+def _retraining_seconds(log: Interactions, index: int, folder, epochs: int) -> float:
+  """Time to train a block from fresh weights on all rows so far."""
+  started = time.perf_counter()
+  config = config_of(kd='none', sampler='uniform', full_retrain=True, train__base_epochs=epochs,
+                     train__base_min_epochs=epochs, train__patience=epochs)
+  trainer = assembly.trainer_for(config, log, index, folder, None)
+  trainer.train(validation_of(log, index, config), lambda record: None)
+  return time.perf_counter() - started

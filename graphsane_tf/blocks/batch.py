@@ -1,0 +1,67 @@
+"""One step's pairs with the student's representations of their nodes."""
+import dataclasses
+from typing import Any, List, Tuple
+
+import tensorflow as tf
+
+from graphsane_tf.graph import products
+from graphsane_tf.random import Seeds
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoding:
+  """Representations of some users and items, layer by layer.
+
+  Attributes:
+    user: one [n, d_l] tensor a layer; the first is the embedding, the last the final representation.
+    item: one [m, d_l] tensor a layer.
+  """
+  user: List[tf.Tensor]
+  item: List[tf.Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+  """What losses are computed from.
+
+  Attributes:
+    users: [B] int32 users of the pairs.
+    positives: [B] int32 items of the pairs.
+    negatives: [B, N] int32, uniform ones first.
+    distinct_users: [n] int32 the users, each once.
+    distinct_items: [m] int32 the positives, each once.
+    encoding: the student's layers; its first rows are the distinct users, and the distinct items.
+    backbone: the student, a `Backbone`.
+    seeds: for further random draws.
+  """
+  users: tf.Tensor
+  positives: tf.Tensor
+  negatives: tf.Tensor
+  distinct_users: tf.Tensor
+  distinct_items: tf.Tensor
+  encoding: Encoding
+  backbone: Any
+  seeds: Seeds
+
+  @property
+  def size(self) -> tf.Tensor:
+    """Number of pairs, as float32."""
+    return tf.cast(tf.size(self.users), tf.float32)
+
+  def user_rows(self, layer: int) -> tf.Tensor:
+    """[n, d_l] a layer of the distinct users."""
+    return products.first_rows(self.encoding.user[layer], tf.size(self.distinct_users))
+
+  def item_rows(self, layer: int) -> tf.Tensor:
+    """[m, d_l] a layer of the distinct positive items."""
+    return products.first_rows(self.encoding.item[layer], tf.size(self.distinct_items))
+
+  def old(self, kind: str, layer: int, teacher) -> Tuple[tf.Tensor, tf.Tensor]:
+    """Distinct nodes of a kind ('user' or 'item') that the teacher knows: numbers and a layer."""
+    if kind == 'user':
+      nodes, known = self.distinct_users, teacher.num_users
+    else:
+      nodes, known = self.distinct_items, teacher.num_items
+    places = tf.cast(tf.squeeze(tf.where(nodes < known), axis=1), tf.int32)
+    return (tf.gather(nodes, places),
+            products.rows_at(getattr(self.encoding, kind)[layer], places))

@@ -1,0 +1,177 @@
+"""What the released protocol's choices do to the numbers, on the weights of a finished run.
+
+The switches below exist here only: no configuration field or flag of training and evaluation
+reaches them.
+"""
+import dataclasses
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from graphsane_tf.evaluation import metrics, protocol
+from graphsane_tf.graph import csr, views
+from graphsane_tf.random import Seeds, host_seed
+
+METRIC = 'recall@20'
+# Evaluations of the same weights with noise.
+NUM_DRAWS = 5
+_NODES_AT_ONCE = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class Switches:
+  """Choices of the released protocol.
+
+  Attributes:
+    leaky_graph: the held-out edges are in the message-passing and nearest-neighbour graphs.
+    zero_mask: seen items get score 0 instead of minus infinity.
+    noise: neighbours are sampled and dropout is on.
+  """
+  leaky_graph: bool = False
+  zero_mask: bool = False
+  noise: bool = False
+
+
+VARIANTS: Tuple[Tuple[str, Switches], ...] = (
+    ('as measured here', Switches()),
+    ('graph with held-out edges', Switches(leaky_graph=True)),
+    ('seen items scored 0', Switches(zero_mask=True)),
+    ('sampling and dropout at evaluation', Switches(noise=True)),
+    ('all three', Switches(True, True, True)),
+)
+NOTE = ('The same weights under choices of the released protocol. Only this audit can set them: '
+        'graph with held-out edges = validation and test interactions of known users and items are '
+        'part of the graphs that the representations are computed from; seen items scored 0 = not '
+        f'minus infinity; sampling and dropout = mean of {NUM_DRAWS} evaluations (their span in '
+        'its own column). Users and items unknown to the model are left out of the graph.')
+
+
+def leaky_edges(edges: csr.Csr, held_user: np.ndarray, held_item: np.ndarray) -> csr.Csr:
+  """The edges and those held-out ones whose user and item are known.
+
+  Args:
+    edges: [num_users, num_items].
+    held_user: [m].
+    held_item: [m].
+  """
+  known = (held_user < edges.num_rows) & (held_item < edges.num_columns)
+  pairs = np.unique(np.concatenate([
+      np.stack([edges.rows(), edges.indices], axis=1),
+      np.stack([held_user[known], held_item[known]], axis=1)]), axis=0)
+  return csr.from_pairs(pairs[:, 0], pairs[:, 1], edges.num_rows, edges.num_columns)
+
+
+def noisy_representer(backbone, graph: views.Graph
+                     ) -> Callable[[np.ndarray], Tuple[np.ndarray, np.ndarray]]:
+  """A function from a [2] int32 seed to [num_users, D], [num_items, D] as they are in training.
+
+  Neighbours are sampled and dropout is on.
+  """
+  @tf.function(input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.int32),
+                                tf.TensorSpec([2], tf.int32)])
+  def encode(users, items, counter):
+    seeds = Seeds(counter)
+    encoding = backbone.encode(graph.sampled(seeds), users, items, seeds, training=True)
+    return encoding.user[-1], encoding.item[-1]
+
+  def represent(seed):
+    found: Tuple[List[np.ndarray], List[np.ndarray]] = ([], [])
+    for start in range(0, max(graph.num_users, graph.num_items), _NODES_AT_ONCE):
+      stop = start + _NODES_AT_ONCE
+      parts = encode(tf.range(min(start, graph.num_users), min(stop, graph.num_users)),
+                     tf.range(min(start, graph.num_items), min(stop, graph.num_items)),
+                     tf.random.experimental.stateless_fold_in(seed, start))
+      for rows, part in zip(found, parts):
+        rows.append(part.numpy())
+    return np.concatenate(found[0]), np.concatenate(found[1])
+
+  return represent
+
+
+def zero_masked_top(user_vectors: np.ndarray, item_vectors: np.ndarray, users: np.ndarray,
+                    seen: csr.Csr, k: int) -> np.ndarray:
+  """[n, k] best items of some users where seen items stay in the ranking with score 0.
+
+  Args:
+    user_vectors: [num_users, D].
+    item_vectors: [num_items, D].
+    users: [n].
+    seen: [num_users, num_items].
+    k: length of the lists.
+  """
+  found = np.full((len(users), k), -1, np.int64)
+  for start in range(0, len(users), 512):
+    chunk = users[start:start + 512]
+    scores = user_vectors[chunk] @ item_vectors.T
+    rows = seen.select(chunk)
+    scores[rows.rows(), rows.indices] = 0.
+    order = np.argsort(-scores, axis=1, kind='stable')[:, :k]
+    found[start:start + 512, :order.shape[1]] = order
+  return found
+
+
+def _recall(run, context, rows: slice, vectors, zero_mask: bool) -> float:
+  """Mean Recall@20 of the known users with held-out items."""
+  if not zero_mask:
+    return run.evaluate(context, rows, *vectors).metrics.get(METRIC, 0.)
+  user, item = run.interactions.user[rows], run.interactions.item[rows]
+  known = user < context.num_users
+  users, held = protocol.group(user[known], item[known])
+  top = zero_masked_top(*vectors, users, context.history, 20)
+  return metrics.evaluate(top, held, metrics.Options((20,))).get(METRIC, 0.)
+
+
+def audit_block(run, index: int, variants: Sequence[Tuple[str, Switches]] = VARIANTS
+               ) -> Dict[str, List[float]]:
+  """Test Recall@20 of a finished block under each variant, one value an evaluation.
+
+  Args:
+    run: a `graphsane_tf.runs.incremental.IncrementalRun`.
+    index: the block.
+    variants: names and switches.
+  """
+  model, context, block = run.load_model(index), run.context(index), run.stream.block(index)
+  held = slice(block.validation.start, block.test.stop)
+  graphs = {False: model.graph}
+  found = {}
+  for name, switches in variants:
+    if switches.leaky_graph and True not in graphs:
+      log = run.interactions
+      edges = leaky_edges(model.graph.edges, log.user[held], log.item[held])
+      knn = run.config.model.num_knn if model.backbone.uses_knn else 0
+      graphs[True] = views.Graph(edges, knn)
+    graph = graphs[switches.leaky_graph]
+    if switches.noise:
+      represent = noisy_representer(model.backbone, graph)
+      draws = [represent(host_seed(run.config.seed, index, k, name='audit'))
+               for k in range(NUM_DRAWS)]
+    else:
+      draws = [tuple(part.numpy() for part in model.backbone.representer(graph)())]
+    found[name] = [_recall(run, context, block.test, vectors, switches.zero_mask)
+                   for vectors in draws]
+  return found
+
+
+def audit(run, blocks: Sequence[int]) -> Dict[str, Any]:
+  """The table of all variants over some finished blocks.
+
+  Args:
+    run: a `graphsane_tf.runs.incremental.IncrementalRun`.
+    blocks: numbers of finished blocks.
+
+  Returns:
+    heads, cells (one line a variant) and note.
+  """
+  by_block = [audit_block(run, index) for index in blocks]
+  heads = ['evaluation', *[f'block {index}' for index in blocks], 'average', 'change %',
+           'span of draws']
+  cells, base = [], None
+  for name, _ in VARIANTS:
+    values = [float(np.mean(found[name])) for found in by_block]
+    average = float(np.mean(values))
+    base = average if base is None else base
+    span = max(max(found[name]) - min(found[name]) for found in by_block)
+    cells.append([name, *values, average, 100 * (average / base - 1) if base else None,
+                  span if len(by_block[0][name]) > 1 else None])
+  return {'heads': heads, 'cells': cells, 'note': NOTE}

@@ -1,0 +1,283 @@
+"""The whole job: every block in turn, each evaluated, exported and safe on disk."""
+import contextlib
+import io
+import json
+import pathlib
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import numpy as np
+import tensorflow as tf
+
+from graphsane_tf import config as config_lib
+from graphsane_tf import files, negatives
+from graphsane_tf.blocks.stream import Block
+from graphsane_tf.data import prepare
+from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.errors import UserError
+from graphsane_tf.evaluation import forgetting, ranking
+from graphsane_tf.serving import export
+from graphsane_tf.runs import folder as folder_lib
+from graphsane_tf.runs import screen
+from graphsane_tf.runs import capacity
+from graphsane_tf.runs import workdir as workdir_lib
+from graphsane_tf.training import assembly
+from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model, new_model
+from graphsane_tf.blocks.context import BlockContext
+
+
+def run(config, interactions: Interactions, workdir=None, *, choices: Optional[Dict[str, Any]] = None,
+        blocks: Optional[List[int]] = None, overwrite: bool = False, profile: bool = False,
+        log: Callable[[str], None] = print) -> Dict[str, Any]:
+  """Trains, evaluates and exports the blocks of a log; resumes what was cut off.
+
+  Args:
+    config: a configuration, e.g. `graphsane_tf.config.default_config()` with changes.
+    interactions: the log.
+    workdir: folder of the run; None names it by its choices below `runs`.
+    choices: how the log was made (`workdir.data_choices`), for the folder's name and config.json.
+    blocks: numbers of the blocks to run, in order; None runs all. Each needs the one before it, here or
+      already in the folder.
+    overwrite: start anew if the folder holds a run.
+    profile: write a TensorBoard profile of a few steps of each block.
+    log: takes a line for the screen.
+
+  Returns:
+    What `results.json` holds.
+  """
+  check_blocks(blocks, config)
+  return IncrementalRun(
+      config, interactions, workdir, choices, overwrite, log, profile).run(blocks)
+
+
+def check_blocks(blocks: Optional[List[int]], config) -> None:
+  """Raises a `UserError` if one of the blocks to run does not exist; None is all of them."""
+  number = config_lib.resolved(config).blocks.num_incremental
+  for index in blocks or ():
+    if not 0 <= index < number:
+      raise UserError(f'--block={index} does not exist: this run has blocks 0 to {number - 1}.')
+
+
+def open_run(workdir, data_dir='data') -> 'IncrementalRun':
+  """Opens the folder of a run with the log that its config.json names.
+
+  Args:
+    workdir: the folder.
+    data_dir: where the log's raw files or prepared copies are.
+
+  Raises:
+    UserError: if the folder holds no run, or the log is not the one that it was made with.
+  """
+  saved = folder_lib.read_identity(workdir)
+  quiet = lambda line: None
+  interactions = prepare.load(**workdir_lib.data_arguments(saved['data'], data_dir), log=quiet)
+  choices = {k: v for k, v in saved['data'].items() if k != 'fingerprint'}
+  return IncrementalRun(config_lib.restored(saved['config']), interactions, workdir, choices,
+                        log=quiet)
+
+
+class IncrementalRun:
+  """One run's folder, and the models of its blocks."""
+
+  def __init__(self, config, interactions: Interactions, workdir=None,
+               choices: Optional[Dict[str, Any]] = None, overwrite: bool = False,
+               log: Callable[[str], None] = print, profile: bool = False):
+    """Checks everything and writes nothing; see `run` for the arguments."""
+    choices = choices or {'dataset': interactions.name}
+    self.config = config_lib.resolved(config)
+    self.stream = assembly.stream_of(self.config, interactions)
+    self.interactions = interactions
+    self._log = log
+    self._profile = profile
+    negatives.REGISTRY[self.config.sampler].check(self.config, interactions)
+    self._identity = json.loads(json.dumps({
+        'data': {**choices, 'fingerprint': interactions.fingerprint},
+        'config': self.config.to_dict()}))
+    capacity.check(self.config, self.stream.block(self.stream.num_blocks - 1))
+    self._changes = workdir_lib.changed_fields(config)
+    self._base = pathlib.Path(self.config.base_from) if self.config.base_from else None
+    self.folder = folder_lib.RunFolder(
+        workdir or workdir_lib.default_workdir(config, choices), self._identity, overwrite)
+    self.workdir = self.folder.path
+    if self._base and not self.folder.has_base():
+      note = folder_lib.check_base(self._base, self._identity)
+      if note:
+        log(f'note: the base block of {self._base} was trained with other settings ({note}).')
+
+  @contextlib.contextmanager
+  def held(self) -> Iterator[None]:
+    """Holds the folder for this process, and takes over a base block if one was asked for."""
+    with self.folder.held():
+      changes = [f'{name}={value}' for name, value in self._changes.items()]
+      self._log(f'run       {self.workdir}')
+      self._log(f'config    {", ".join(changes) or "all defaults"}')
+      if self._base and not self.folder.has_base() and self.folder.writable:
+        folder_lib.check_base(self._base, self._identity)
+        self.folder.take_base(self._base)
+        self._log(f'base block taken from {self._base}')
+      yield
+
+  def run(self, blocks: Optional[List[int]] = None) -> Dict[str, Any]:
+    """Runs the given blocks (all by default) and returns the results so far."""
+    check_blocks(blocks, self.config)
+    with self.held():
+      previous = None
+      for index in blocks if blocks is not None else range(self.stream.num_blocks):
+        previous = self._run_block(index, previous)
+      results = self.results(note=True)
+    self._log(screen.results_table(results))
+    self._log(screen.forgetting_table(results))
+    self._log(f'results   {self.workdir / "results.json"}')
+    for entry in results['blocks']:
+      self._log(f'SavedModel of block {entry["block"]}   {self.workdir / "export" / str(entry["block"])}')
+    return results
+
+  def context(self, index: int) -> BlockContext:
+    """What block `index` trains on."""
+    return assembly.context_of(self.config, self.interactions, index)
+
+  def load_model(self, index: int) -> Model:
+    """The finished model of block `index`, from the folder."""
+    store = self.folder.store(index)
+    state = store.load()
+    if not state or not state.get('result'):
+      raise UserError(f'block {index} is not finished in {self.workdir}: run it first, with '
+                      f'--block={index} or --block=all.')
+    model = new_model(self.config, self.context(index), self.config.train.learning_rate)
+    store.restore(model.checkpoint(), state['best'])
+    return model
+
+  def _run_block(self, index: int, previous: Optional[Model]) -> Optional[Model]:
+    """Trains (or finishes) one block; returns its model if it is in memory."""
+    store = self.folder.store(index)
+    state = store.load()
+    if state and state.get('result'):
+      lost = self.folder.lost(state, index)
+      self._log(f'block {index} is finished already.')
+      if lost:
+        self._log(f'note: {", ".join(lost[:3])}{" ..." if lost[3:] else ""} is missing or damaged '
+                  f'{"and is made anew." if self.folder.writable else "and cannot be written here."}')
+      if not lost or not self.folder.writable:
+        return None
+    elif not self.folder.writable:
+      raise UserError(f'no permission to write in {self.workdir}, where block {index} is not finished: '
+                      'choose another --workdir, or mend its permissions.')
+    if self.config.full_retrain:
+      previous = None
+    elif index and previous is None:
+      previous = self.load_model(index - 1)
+    block = self.stream.block(index)
+    context = self.context(index)
+    self._log(f'block {index}: {len(context.users):,} pairs, {block.num_users:,} users '
+              f'({block.num_users - context.num_old_users:,} new), {block.num_items:,} items '
+              f'({block.num_items - context.num_old_items:,} new)')
+    trainer = BlockTrainer(self.config, context, previous, store, self._log,
+                           self.workdir / 'tensorboard' if self._profile else None)
+    validate = assembly.validator(self.config, self.interactions, block, context)
+
+    events = self.workdir / 'tensorboard'
+    writer = tf.summary.create_file_writer(str(events))
+    def on_epoch(record):
+      self._write_records()
+      with files.writing(events, tf.errors.OpError), writer.as_default(step=record['epoch']):
+        for name, value in {**record['losses'], **record['validation']}.items():
+          tf.summary.scalar(f'block_{index}/{name}', value)
+        writer.flush()
+
+    state = trainer.train(validate, on_epoch)
+    self._finish(context, block, state, trainer)
+    return trainer.model
+
+  def _finish(self, context: BlockContext, block: Block, state, trainer: BlockTrainer) -> None:
+    """Tests the block's model, exports it and marks the block as done."""
+    index = block.index
+    user_vectors, item_vectors = (np.asarray(v) for v in trainer.represent())
+    found = self.evaluate(context, block.test, user_vectors, item_vectors)
+    self.folder.still_there()
+    target = self.workdir / 'export' / str(index)
+    with files.writing(target, tf.errors.OpError):
+      export.export_block(
+          target, user_vectors, item_vectors, self.interactions.user_ids[:block.num_users],
+          self.interactions.item_ids[:block.num_items],
+          context.history, context.popularity)
+    told = trainer.sampler.report()
+    columns = {name: np.isin(found.per_user['user'], users) for name, users in told.users.items()}
+    arrays = io.BytesIO()
+    np.savez(arrays, **found.per_user, **columns)
+    files.write_bytes(self.workdir / 'per_user' / f'block_{index}.npz', arrays.getvalue())
+    state['files'] = self.folder.digests(index)
+    state['result'] = {
+        'block': index, 'train_pairs': len(context.users), 'num_users': block.num_users,
+        'num_items': block.num_items, 'epochs': state['epoch'], 'best_epoch': state['best_epoch'],
+        'train_seconds': round(state['train_seconds'], 3),
+        'sampler_seconds': round(state['sampler_seconds'], 3),
+        'validation': state['validation'], 'test': found.metrics,
+        'test_new_users': found.new_users, 'coverage': found.coverage, 'propagation': trainer.propagation,
+        'sampler': told.facts,
+        'on_blocks': self._on_blocks(block, found.metrics, user_vectors, item_vectors)}
+    self.folder.store(index).save_state(state)
+    self._write_records()
+    self.results()
+
+  def evaluate(self, context: BlockContext, rows: slice, user_vectors, item_vectors):
+    """Metrics of final representations [num_users, D], [num_items, D] on later rows of the log.
+
+    Args:
+      context: the block that they were trained on.
+      rows: the rows of the log.
+      user_vectors: [num_users, D].
+      item_vectors: [num_items, D].
+    """
+    return assembly.evaluate(self.config, self.interactions, context, rows,
+                             ranking.DotProduct(user_vectors, item_vectors))
+
+  def _on_blocks(self, block: Block, own: Dict[str, float], user_vectors,
+                 item_vectors) -> Dict[str, List[Optional[float]]]:
+    """A row of the matrix in `evaluation.forgetting`: the block's model on each block's test rows."""
+    recall, chance = [], []
+    for index in range(self.stream.num_blocks):
+      other = self.stream.block(index)
+      context = self.context(index)
+      users, items = min(block.num_users, other.num_users), min(block.num_items, other.num_items)
+      measured = own if index == block.index else self.evaluate(
+          context, other.test, user_vectors[:users], item_vectors[:items]).metrics
+      recall.append(measured.get(SELECTION_METRIC))
+      chance.append(forgetting.random_recall(
+          context.history, self.interactions.user[other.test],
+          self.interactions.item[other.test], users, items, int(SELECTION_METRIC.split('@')[1])))
+    return {'recall': recall, 'chance': chance}
+
+  def _states(self) -> List[Dict[str, Any]]:
+    """Saved states of the blocks that have one."""
+    states = (self.folder.store(index).load() for index in range(self.stream.num_blocks))
+    return [state for state in states if state]
+
+  def _write_records(self, note: bool = False) -> None:
+    """Brings metrics.jsonl up to date; see `RunFolder.update` for `note`."""
+    records = [record for state in self._states() for record in state['records']]
+    self.folder.update('metrics.jsonl', ''.join(json.dumps(record) + '\n' for record in records),
+                       self._log, note)
+
+  def results(self, note: bool = False) -> Dict[str, Any]:
+    """Collects the finished blocks, brings results.json up to date and returns it.
+
+    Args:
+      note: say so if it, or metrics.jsonl, was not as the blocks' states have it.
+    """
+    blocks = [state['result'] for state in self._states() if state.get('result')]
+    later = [entry['test'] for entry in blocks if entry['block'] > 0]
+    average = {name: float(np.mean([test[name] for test in later if name in test]))
+               for name in (later[0] if later else {})}
+    config = self.config
+    results = {
+        'dataset': self._identity['data']['dataset'], 'backbone': config.backbone, 'kd': config.kd,
+        'sampler': config.sampler, 'replay': config.replay,
+        'seed': config.seed, 'blocks': blocks, 'average': average,
+        'full_retrain': config.full_retrain,
+        'forgetting': forgetting.report(
+            {entry['block']: entry['on_blocks'] for entry in blocks if 'on_blocks' in entry},
+            self.stream.num_blocks, SELECTION_METRIC),
+        'config': self._identity['config'], 'data': self._identity['data']}
+    if note:
+      self._write_records(note)
+    self.folder.update('results.json', files.json_text(results), self._log, note)
+    return results

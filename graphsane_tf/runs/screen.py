@@ -1,0 +1,65 @@
+"""Results as text for a terminal."""
+from typing import Any, Dict, List, Sequence
+
+METRICS = ('recall', 'precision', 'map', 'ndcg')
+
+
+def align(rows: Sequence[Sequence[Any]]) -> str:
+  """Rows of cells as aligned text: the first column to the left, the others to the right."""
+  cells = [[str(cell) for cell in row] for row in rows]
+  widths = [max(len(row[i]) for row in cells if i < len(row)) for i in range(max(map(len, cells)))]
+  lines = []
+  for row in cells:
+    padded = [cell.ljust(w) if i == 0 else cell.rjust(w)
+              for i, (cell, w) in enumerate(zip(row, widths))]
+    lines.append('  '.join(padded).rstrip())
+  return '\n'.join(lines)
+
+
+def results_table(results: Dict[str, Any]) -> str:
+  """One line a block and one for the average of incremental blocks, four metrics, all cut-offs."""
+  if not results['blocks']:
+    return 'no block is finished yet.'
+  cutoffs = sorted(int(name.split('@')[1]) for name in results['blocks'][-1]['test']
+                   if name.startswith('recall@'))
+  parts = [f'\n{results["dataset"]}  backbone {results["backbone"]}  kd {results["kd"]}  '
+           f'sampler {results["sampler"]}  seed {results["seed"]}  (test, known users)']
+  for metric in METRICS:
+    rows: List[List[str]] = [[metric.capitalize() if metric == 'recall' else metric.upper()
+                              if metric in ('map', 'ndcg') else metric.capitalize(),
+                              *[f'@{k}' for k in cutoffs]]]
+    for entry in results['blocks']:
+      name = 'base block' if entry['block'] == 0 else f'block {entry["block"]}'
+      rows.append([name, *[f'{entry["test"].get(f"{metric}@{k}", float("nan")):.4f}'
+                           for k in cutoffs]])
+    if results['average']:
+      last = max(entry['block'] for entry in results['blocks'])
+      rows.append([f'average 1-{last}', *[f'{results["average"][f"{metric}@{k}"]:.4f}'
+                                          for k in cutoffs]])
+    if metric == 'recall':
+      rows[0] += ['epochs', 'best', 'seconds', 'reservoir s', 'new users @20', 'users known']
+      for row, entry in zip(rows[1:], results['blocks']):
+        new, coverage = entry['test_new_users'], entry['coverage']
+        # Runs of version 0.1 have it under the second name.
+        in_sampler = entry.get('sampler_seconds', entry.get('reservoir_seconds', 0.))
+        row += [entry['epochs'], entry['best_epoch'], f'{entry["train_seconds"]:.1f}',
+                f'{in_sampler:.1f}',
+                f'{new["recall@20"]:.4f}' if new else '-',
+                f'{coverage["users_known"]}/{coverage["users"]}']
+    parts.append(align(rows))
+  return '\n\n'.join(parts) + '\n'
+
+
+def forgetting_table(results: Dict[str, Any]) -> str:
+  """Recall of each block's model on each block's test rows, and the figures drawn from them."""
+  forgetting = results['forgetting']
+  rows: List[List[str]] = [
+      ['model of block', *[f'test {s}' for s in range(len(forgetting['matrix']))]]]
+  for block, values in enumerate(forgetting['matrix']):
+    if any(value is not None for value in values):
+      rows.append([str(block), *['-' if value is None else f'{value:.4f}' for value in values]])
+  parts = [f'{forgetting["metric"]} of each model on each block; left of the diagonal it remembers rows '
+           'that it has been trained on, elsewhere it forecasts', align(rows)]
+  figures = [f'{name.replace("_", " ")} {forgetting[name]:+.4f}' for name in (
+      'average_forgetting', 'backward_transfer', 'forward_transfer') if forgetting[name] is not None]
+  return '\n'.join(parts + (['  '.join(figures)] if figures else [])) + '\n'

@@ -1,0 +1,241 @@
+"""The deployment appendix as a tool: beta from the first step, the rest by a search."""
+import dataclasses
+import hashlib
+import json
+import pathlib
+import shutil
+from typing import Any, Callable, Dict, List, Optional
+
+from ml_collections import config_dict
+import numpy as np
+import optuna
+import tensorflow as tf
+
+from graphsane_tf import files
+from graphsane_tf.config import resolved
+from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.errors import UserError
+from graphsane_tf.random import Seeds, host_seed
+from graphsane_tf.runs import folder as folder_lib
+from graphsane_tf.runs import incremental
+from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model
+from graphsane_tf.blocks.context import BlockContext
+from graphsane_tf.training.store import BlockStore
+
+# Fields searched: K, |Q|, lambda, N2 (N1 is what it leaves of the negatives), the reservoir's first
+# rank, the learning rate of incremental blocks.
+SPACE = {
+    'clustering.num_clusters': optuna.distributions.IntDistribution(5, 25, step=5),
+    'sane.size': optuna.distributions.CategoricalDistribution((50, 100, 300)),
+    'sane.strength': optuna.distributions.FloatDistribution(.1, 10., log=True),
+    'train.num_sampler_negatives': optuna.distributions.IntDistribution(1, 5),
+    'sane.start_rank': optuna.distributions.CategoricalDistribution((1, 21, 51, 101, 201, 401)),
+    'train.learning_rate': optuna.distributions.FloatDistribution(2e-4, 5e-3, log=True),
+}
+NOTE = ('Validation: mean Recall@20 over the first halves of the blocks after each trained one; '
+        'this alone chooses. The test result (second halves) is measured once, for the chosen '
+        'values. beta is not searched: it makes the KL term as large as the triplet term in the '
+        'first step of block 1.')
+# Below this KL the clusters are as sure as they get, and beta would grow without bound.
+_SMALLEST_KL = 1e-6
+_ENDED = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+
+
+def first_losses(config, context: BlockContext, previous: Model, folder) -> Dict[str, float]:
+  """Losses of block 1's first batch, before any update; 'kl' without its weight beta.
+
+  Args:
+    config: the resolved configuration; its beta must be positive.
+    context: of block 1.
+    previous: the base model.
+    folder: where the block would be stored; nothing is written.
+  """
+  trainer = BlockTrainer(config, context, previous, BlockStore(folder, 1), lambda line: None)
+  trainer.sampler.refresh(*trainer.represent(), 0)
+  size = config.train.batch_size
+
+  @tf.function
+  def losses():
+    seeds = Seeds(tf.constant(host_seed(config.seed, 1, name='tuning')))
+    graph = trainer.model.graph
+    view = graph.whole() if trainer.propagation == 'whole' else graph.sampled(seeds)
+    return trainer.step.losses(view, tf.constant(context.users[:size]),
+                               tf.constant(context.items[:size]), seeds)
+
+  found = {name: float(value) for name, value in losses().items()}
+  if 'kl' in found:
+    found['kl'] /= config.clustering.beta
+  return found
+
+
+def matching_beta(losses: Dict[str, float]) -> Optional[float]:
+  """beta that makes the KL term as large as the triplet terms; None without a KL term."""
+  if 'kl' not in losses:
+    return None
+  triplet = losses['bpr'] + losses.get('sane', 0.)
+  return float(f'{triplet / max(losses["kl"], _SMALLEST_KL):.2g}')
+
+
+def contains(distribution, value: Any) -> bool:
+  """Whether the search can try a value."""
+  if isinstance(distribution, optuna.distributions.CategoricalDistribution):
+    return value in distribution.choices
+  return distribution.low <= value <= distribution.high
+
+
+@dataclasses.dataclass
+class Tuner:
+  """A search in a folder; the same call goes on with it.
+
+  Attributes:
+    config: where the search starts; its sampler becomes SANE.
+    interactions: the log, cut as in the appendix: base block, then blocks whose successors' first
+      halves are validation and second halves test rows.
+    choices: how the log was made (`workdir.data_choices`).
+    folder: of the study, its trials and the chosen run.
+    log: takes a line for the screen.
+  """
+  config: config_dict.ConfigDict
+  interactions: Interactions
+  choices: Dict[str, Any]
+  folder: pathlib.Path
+  log: Callable[[str], None] = print
+
+  def __post_init__(self):
+    self.config = self._with({'sampler': 'sane', 'base_from': ''})
+    resolved(self.config)
+    if self.config.clustering.beta <= 0:
+      raise UserError('config.clustering.beta must be positive while it is tuned.')
+    most = SPACE['train.num_sampler_negatives'].high
+    if self.config.train.num_negatives < most:
+      raise UserError(f'config.train.num_negatives is {self.config.train.num_negatives}; it must be at '
+                      f'least {most}, the most that the search gives to the sampler.')
+    self.folder = files.make_directory(self.folder)
+    identity = json.loads(json.dumps({'config': self.config.to_dict(), 'data': {
+        **self.choices, 'fingerprint': self.interactions.fingerprint}}))
+    path = self.folder / 'tune_config.json'
+    if not path.exists():
+      files.write_json(path, identity)
+    elif files.read_json(path) != identity:
+      raise UserError(f'{self.folder} holds a search with another configuration or log: choose '
+                      'another --workdir.')
+
+  def _with(self, changes: Dict[str, Any]) -> config_dict.ConfigDict:
+    config = config_dict.ConfigDict(self.config.to_dict(), type_safe=False)
+    config.update_from_flattened_dict(changes)
+    return config
+
+  def _open(self, config, name: str) -> incremental.IncrementalRun:
+    return incremental.IncrementalRun(config, self.interactions, self.folder / name, self.choices,
+                                      log=lambda line: None)
+
+  def _start(self) -> Dict[str, Any]:
+    """The values that the search begins with: the configuration's own, where it can try them."""
+    plain = resolved(self.config)
+    values = {name: plain[name.split('.')[0]][name.split('.')[1]] for name in SPACE}
+    return {name: value for name, value in values.items() if contains(SPACE[name], value)}
+
+  def _study(self) -> optuna.Study:
+    """The study on disk, its cut-off trials put in line again."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage = f'sqlite:///{(self.folder / "study.db").resolve()}'
+    study = optuna.create_study(storage=storage, study_name='tune', direction='maximize',
+                                load_if_exists=True)
+    # Seeded by the number of trials, too: a resumed search does not repeat its first draws.
+    study.sampler = optuna.samplers.TPESampler(seed=self.config.seed + len(study.trials),
+                                               n_startup_trials=5)
+    study.pruner = optuna.pruners.MedianPruner(n_startup_trials=4)
+    for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
+      # Its epochs are on disk, and the same values go on with them.
+      study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+      study.enqueue_trial(trial.params)
+    if not study.trials:
+      study.enqueue_trial(self._start())
+    return study
+
+  def _trial_config(self, params: Dict[str, Any], base: incremental.IncrementalRun,
+                    model: Model) -> config_dict.ConfigDict:
+    """The configuration of a trial: its values, and the beta that goes with them."""
+    config = self._with(params)
+    saved = self.folder / 'trials' / _digest(params) / 'config.json'
+    if saved.exists():
+      config.clustering.beta = files.read_json(saved)['config']['clustering']['beta']
+      return config
+    beta = matching_beta(first_losses(resolved(config), base.context(1), model,
+                                      self.folder / 'trials'))
+    if beta is not None:
+      config.clustering.beta = beta
+    return config
+
+  def _try(self, trial: optuna.Trial, run: incremental.IncrementalRun, model: Model
+          ) -> Optional[float]:
+    """Mean validation recall over incremental blocks, None if pruned; no test row is touched."""
+    found: List[float] = []
+    for index in range(1, run.stream.num_blocks):
+      trainer = assembly.trainer_for(run.config, self.interactions, index, run.workdir, model)
+      validate = assembly.validator(run.config, self.interactions, run.stream.block(index), trainer.context)
+      found.append(trainer.train(validate, lambda record: None)['best_value'])
+      model = trainer.model
+      self.log(f'trial {trial.number}  block {index}  validation {SELECTION_METRIC} '
+               f'{found[-1]:.4f}')
+      trial.report(float(np.mean(found)), index)
+      if index < run.stream.num_blocks - 1 and trial.should_prune():
+        self.log(f'trial {trial.number} is pruned')
+        return None
+    return float(np.mean(found))
+
+  def run(self, trials: int) -> Dict[str, Any]:
+    """Searches until `trials` trials are finished or pruned, then tests the chosen values once.
+
+    Returns:
+      heads and cells (chosen values), note, validation, test, start (validation of the values that
+      the search began with), trials and pruned.
+    """
+    with folder_lib.locked(self.folder):
+      return self._search(trials)
+
+  def _search(self, trials: int) -> Dict[str, Any]:
+    """See `run`."""
+    base = self._open(self._with({'sampler': 'uniform'}), 'base')
+    self.log('training the base block, or reading it')
+    base.run([0])
+    model = base.load_model(0)
+    study = self._study()
+    while len(study.get_trials(states=_ENDED)) < trials:
+      trial = study.ask(fixed_distributions=SPACE)
+      config = self._trial_config(trial.params, base, model)
+      trial.set_user_attr('beta', config.clustering.beta)
+      self.log(f'trial {trial.number}  ' + '  '.join(
+          f'{name.split(".")[1]} {value:.4g}' for name, value in trial.params.items())
+               + f'  beta {config.clustering.beta:.2g}')
+      run = self._open(config, f'trials/{_digest(trial.params)}')
+      with run.held():
+        value = self._try(trial, run, model)
+      study.tell(trial, value, state=None if value is not None else _ENDED[1])
+      shutil.rmtree(run.workdir, ignore_errors=True)
+    best = study.best_trial
+    config = self._with({**best.params, 'base_from': str(base.workdir)})
+    config.clustering.beta = best.user_attrs['beta']
+    chosen = self._open(config, f'chosen-{_digest(best.params)}')
+    self.log(f'training the chosen values of trial {best.number} for their test result')
+    found = self._report(study, best, chosen.run())
+    files.write_json(self.folder / 'tune.json', found)
+    return found
+
+  def _report(self, study: optuna.Study, best, results) -> Dict[str, Any]:
+    ended = study.get_trials(states=_ENDED)
+    start = next((t.value for t in ended if t.params == self._start()), None)
+    rows: List[List[Any]] = [[name, value] for name, value in best.params.items()]
+    rows += [['uniform negatives (N1)', self.config.train.num_negatives
+              - best.params['train.num_sampler_negatives']],
+             ['clustering.beta', best.user_attrs['beta']],
+             ['validation Recall@20', best.value],
+             ['validation Recall@20 of the starting values', start],
+             ['test Recall@20', results['average']['recall@20']]]
+    return {'heads': ['chosen', 'value'], 'cells': rows, 'note': NOTE, 'validation': best.value,
+            'test': results['average'], 'start': start, 'trials': len(ended),
+            'pruned': len(study.get_trials(states=_ENDED[1:]))}
+
+
+def _digest(params: Dict[str, Any]) -> str:
+  return hashlib.sha256(json.dumps(params, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,0 +1,63 @@
+"""The protocol audit: its first line is the run's own result, and each switch does what it says."""
+import inspect
+
+import numpy as np
+import pytest
+
+from graphsane_tf import config
+from graphsane_tf.evaluation import protocol
+from graphsane_tf.reporting import audit
+from graphsane_tf.graph import csr
+from graphsane_tf.runs import incremental
+from tests import logs
+
+
+@pytest.fixture(scope='module', name='run')
+def _run(tmp_path_factory):
+  settings = logs.tiny_config(blocks__num_incremental=2, model__dropout=.4, model__fanout=(2, 2),
+                              seed=1)
+  run = incremental.IncrementalRun(settings, logs.random_log(900, 40, 60),
+                                   tmp_path_factory.mktemp('audit') / 'run', log=lambda line: None)
+  run.run()
+  return run
+
+
+def test_table(run):
+  found = audit.audit(run, [1])
+  own = run.results()['blocks'][1]['test']['recall@20']
+  lines = {line[0]: dict(zip(found['heads'], line)) for line in found['cells']}
+  assert list(lines) == [name for name, _ in audit.VARIANTS]
+  np.testing.assert_allclose(lines['as measured here']['block 1'], own)
+  # Random rows: the graph with the answers in it is the only way to find them.
+  assert lines['graph with held-out edges']['average'] != own
+  assert lines['sampling and dropout at evaluation']['span of draws'] > 0
+  assert lines['seen items scored 0']['span of draws'] is None
+
+
+def test_leaky_edges():
+  edges = csr.from_pairs(np.array([0, 1]), np.array([1, 0]), 2, 3)
+  found = audit.leaky_edges(edges, np.array([0, 1, 2, 0]), np.array([2, 0, 1, 5]))
+  assert sorted(zip(found.rows().tolist(), found.indices.tolist())) == [(0, 1), (0, 2), (1, 0)]
+
+
+def test_zero_mask_keeps_seen_items_in_the_ranking():
+  users, items = np.array([[1.]]), np.array([[3.], [-1.], [2.], [-2.]])
+  seen = csr.from_pairs(np.array([0]), np.array([0]), 1, 4)
+  np.testing.assert_array_equal(
+      audit.zero_masked_top(users, items, np.array([0]), seen, 5), [[2, 0, 1, 3, -1]])
+
+
+def test_noise_is_a_function_of_its_seed(run):
+  model = run.load_model(1)
+  represent = audit.noisy_representer(model.backbone, model.graph)
+  first, same, other = (represent(np.array(seed, np.int32)) for seed in ((1, 2), (1, 2), (3, 4)))
+  for a, b, c in zip(first, same, other):
+    np.testing.assert_array_equal(a, b)
+    assert not np.allclose(a, c)
+  assert len(first[0]) == model.graph.num_users and len(first[1]) == model.graph.num_items
+
+
+def test_nothing_else_has_the_switches():
+  names = audit.Switches.__dataclass_fields__
+  assert not any(name in inspect.getsource(config) for name in names)
+  assert not set(names) & set(inspect.signature(protocol.evaluate_block).parameters)

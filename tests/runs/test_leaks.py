@@ -1,0 +1,95 @@
+"""Nothing later than a block's training rows reaches its weights."""
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+
+from graphsane_tf.data import drift
+from graphsane_tf.blocks.stream import BlockStream
+from graphsane_tf.runs import incremental
+from graphsane_tf.training.store import BlockStore
+from tests import logs
+
+
+def _with_other_future(log, start, seed):
+  """The same log with every row from `start` on replaced, new users and items among them."""
+  rng = np.random.default_rng(seed)
+  count = len(log) - start
+  users, items = log.num_users + 40, log.num_items + 40
+  taken = set(zip(log.user[:start].tolist(), log.item[:start].tolist()))
+  pairs = []
+  while len(pairs) < count:
+    pair = (int(rng.integers(users)), int(rng.integers(items)))
+    if pair not in taken:
+      taken.add(pair)
+      pairs.append(pair)
+  pairs = np.array(pairs)
+  category = np.concatenate([log.item_category, rng.integers(6, size=40)])
+  changed = logs.interactions_of(
+      np.concatenate([log.user[:start], pairs[:, 0]]),
+      np.concatenate([log.item[:start], pairs[:, 1]]), category)
+  return dataclasses.replace(changed, fingerprint=f'changed-{seed}')
+
+
+@pytest.fixture(name='recorded', scope='module')
+def recorded_fixture(tmp_path_factory):
+  """Runs blocks 0 and 1 and returns (states, weights after every epoch of block 1); each run once."""
+  log = drift.generate('small')
+  block = BlockStream(log).block(1)
+  futures = {'plain': lambda: log,
+             'test': lambda: _with_other_future(log, block.test.start, 1),
+             'validation': lambda: _with_other_future(log, block.validation.start, 2),
+             'training': lambda: _with_other_future(log, block.train.stop - 5, 1)}
+
+  @functools.lru_cache(None)
+  def run(changed, variant):
+    weights = []
+    save = BlockStore.save
+
+    def recording(self, checkpoint, tag):
+      if self.folder.name == 'block_1':
+        variables = {**checkpoint.backbone.named_variables(),
+                     **{v.name: v for v in checkpoint.optimizer.variables()},
+                     **{v.name: v for v in checkpoint.sampler.variables}}
+        weights.append({key: v.numpy() for key, v in variables.items()})
+      save(self, checkpoint, tag)
+
+    config = logs.tiny_config(kd='sgct', sampler='sane', train__batch_size=512, train__epochs=4,
+                              sane_variant=variant)
+    with pytest.MonkeyPatch.context() as patch:
+      patch.setattr(BlockStore, 'save', recording)
+      job = incremental.IncrementalRun(config, futures[changed](), tmp_path_factory.mktemp(changed),
+                                       log=lambda line: None)
+      job.run([0, 1])
+    return job.results()['blocks'], weights
+  return run
+
+
+def _same(a, b):
+  return all(np.array_equal(a[name], b[name]) for name in a) and a.keys() == b.keys()
+
+
+@pytest.mark.parametrize('variant', ['band', 'adaptive'])
+def test_changing_the_future_changes_nothing(recorded, variant):
+  blocks, weights = recorded('plain', variant)
+
+  # Test rows of the block and everything later: the same weights to the last bit, and the same epoch.
+  other_blocks, other_weights = recorded('test', variant)
+  assert len(weights) == len(other_weights)
+  assert all(_same(a, b) for a, b in zip(weights, other_weights))
+  for name in ('epochs', 'best_epoch', 'validation'):
+    assert blocks[1][name] == other_blocks[1][name]
+  assert blocks[1]['test'] != other_blocks[1]['test']
+
+  # Validation rows too: only the epoch that is chosen may differ.
+  other_blocks, other_weights = recorded('validation', variant)
+  common = min(len(weights), len(other_weights))
+  assert all(_same(a, b) for a, b in zip(weights[:common], other_weights[:common]))
+  assert blocks[1]['validation'] != other_blocks[1]['validation']
+
+
+def test_the_check_notices_a_change_in_the_training_rows(recorded):
+  _, weights = recorded('plain', 'band')
+  _, other = recorded('training', 'band')
+  assert not all(a.keys() == b.keys() and _same(a, b) for a, b in zip(weights, other))

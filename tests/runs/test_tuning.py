@@ -1,0 +1,98 @@
+"""The search: beta by the losses' scale, resumable, test rows touched once."""
+import numpy as np
+import optuna
+import pytest
+
+from graphsane_tf.config import resolved
+from graphsane_tf.errors import UserError
+from graphsane_tf.runs import tuning
+from graphsane_tf.runs import incremental
+from tests import logs
+
+_LOG = logs.random_log(rows=900, users=40, items=60)
+
+
+def _config(**changes):
+  return logs.tiny_config(backbone='lightgcn', blocks__num_incremental=3, train__epochs=1,
+                          train__base_epochs=1, sane__size=50, clustering__num_clusters=5,
+                          **changes)
+
+
+def _tuner(folder, **changes):
+  return tuning.Tuner(_config(**changes), _LOG, {'dataset': 'test'}, folder, log=lambda line: None)
+
+
+@pytest.mark.fault('bad configuration value')
+@pytest.mark.parametrize('change, sentence', [
+    ({'clustering__beta': 0.}, 'config.clustering.beta must be positive'),
+    ({'train__num_negatives': 4}, 'config.train.num_negatives is 4; it must be at least 5'),
+    ({'model__l2': -1.}, 'config.model.l2 is -1.0')])
+def test_a_search_that_cannot_be_made_leaves_nothing(change, sentence, tmp_path):
+  with pytest.raises(UserError, match=sentence):
+    _tuner(tmp_path / 'search', **change)
+  assert not list(tmp_path.iterdir())
+
+
+def test_beta_makes_the_terms_equal(tmp_path):
+  config = _config(sampler='sane')
+  base = incremental.IncrementalRun(config, _LOG, tmp_path / 'base', log=lambda line: None)
+  base.run([0])
+  model = base.load_model(0)
+  losses = tuning.first_losses(resolved(config), base.context(1), model, tmp_path / 'none')
+  config.clustering.beta = tuning.matching_beta(losses)
+  again = tuning.first_losses(resolved(config), base.context(1), model, tmp_path / 'none')
+  np.testing.assert_allclose(again['kl'], losses['kl'], rtol=1e-4)
+  np.testing.assert_allclose(config.clustering.beta * again['kl'], again['bpr'] + again['sane'],
+                             rtol=.06)
+  assert not (tmp_path / 'none').exists()
+  config.clusters = 'kmeans'
+  assert tuning.matching_beta(tuning.first_losses(
+      resolved(config), base.context(1), model, tmp_path / 'none')) is None
+
+
+def test_interrupted_search_goes_on_and_tests_once(tmp_path, monkeypatch):
+  rows = []
+  evaluate = incremental.IncrementalRun.evaluate
+
+  def noted(run, context, held, *vectors):
+    rows.append((run.workdir.relative_to(tmp_path).parts[1], context.index, held))
+    return evaluate(run, context, held, *vectors)
+
+  monkeypatch.setattr(incremental.IncrementalRun, 'evaluate', noted)
+  report, reports = optuna.Trial.report, []
+
+  def cut(trial, value, step):
+    reports.append((trial.number, step))
+    if len(reports) == 3:
+      raise KeyboardInterrupt
+    return report(trial, value, step)
+
+  monkeypatch.setattr(optuna.Trial, 'report', cut)
+  with pytest.raises(KeyboardInterrupt):
+    _tuner(tmp_path / 'tune').run(2)
+  kept = list((tmp_path / 'tune' / 'trials').iterdir())
+  assert len(kept) == 1
+  found = _tuner(tmp_path / 'tune').run(2)
+  assert found['trials'] == 2 and 0 <= found['validation'] <= 1 and found['start'] is not None
+  assert found['validation'] >= found['start']
+  # Trial 1 was cut off after its first block, which the second attempt reads.
+  study = optuna.load_study(study_name='tune', storage=f'sqlite:///{tmp_path}/tune/study.db')
+  states = [trial.state.name for trial in study.trials]
+  assert states[1] == 'FAIL' and study.trials[1].params == study.trials[2].params
+  stream = incremental.IncrementalRun(_config(), _LOG, tmp_path / 'x', log=lambda line: None).stream
+  for place, index, held in rows:
+    if place == 'trials':
+      assert held == stream.block(index).validation
+  assert not list((tmp_path / 'tune' / 'trials').iterdir())
+  before = len(rows)
+  assert _tuner(tmp_path / 'tune').run(2) == found and len(rows) == before
+  with pytest.raises(UserError, match='another configuration'):
+    _tuner(tmp_path / 'tune', seed=1)
+
+
+def test_values_that_the_search_cannot_try_are_left_to_it(tmp_path):
+  tuner = _tuner(tmp_path / 'tune')
+  assert tuner._start() == {  # pylint: disable=protected-access
+      'clustering.num_clusters': 5, 'sane.size': 50, 'sane.strength': 1.,
+      'train.num_sampler_negatives': 2, 'sane.start_rank': 201, 'train.learning_rate': 1e-3}
+  assert not tuning.contains(tuning.SPACE['sane.size'], 20)
