@@ -1,6 +1,4 @@
-"""The default configuration; its fields and comments are in graphsane_tf/config.py."""
-from graphsane_tf.config import default_config
+"""The default configuration: `--config=default`. Copy this file to make one of your own."""
+from graphsane_tf.configs.default import get_config
 
-
-def get_config():
-  return default_config()
+__all__ = ['get_config']

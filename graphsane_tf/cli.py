@@ -42,21 +42,26 @@ def _sentence(error: Exception) -> Optional[str]:
   return None
 
 
-def run(main: Callable[[], None]) -> None:
-  """Parses flags and calls `main`; mistakes of the user become one sentence and exit code 2."""
+def run(main: Callable[..., None], words: bool = False) -> None:
+  """Parses flags and calls `main`; mistakes of the user become one sentence and exit code 2.
+
+  Args:
+    main: what is done.
+    words: whether `main` takes the words that are no flags.
+  """
 
   def parse(argv: List[str]) -> List[str]:
     try:
       rest = flags.FLAGS(argv)
     except (flags.Error, KeyError, AttributeError, TypeError, ValueError, OSError) as error:
       fail(' '.join(str(error).split()))
-    if len(rest) > 1:
+    if len(rest) > 1 and not words:
       fail(f'{rest[1]!r} is not a flag; flags begin with two dashes, and --help lists them.')
     return rest
 
-  def guarded(_):
+  def guarded(rest):
     try:
-      main()
+      main(*([rest[1:]] if words else []))
     except UserError as error:
       fail(str(error))
     except KeyboardInterrupt as stop:
@@ -90,14 +95,14 @@ class _ConfigFile(flags.ArgumentParser):
     return 'config object'
 
 
-def define_config(default_path: str) -> None:
-  """Defines --config, a file of `configs/`; --config.field=value changes a field."""
+def define_config() -> None:
+  """Defines --config, a named set or a file; --config.field=value changes a field."""
   config_flags.DEFINE_config_file(
-      'config', None, 'Configuration file, Python that is run: open only files that you trust. '
-      '--config.field=value changes a field.')
+      'config', None, 'Named set of graphsane_tf/configs (default, paper, released, tiny, datasets:NAME), or a '
+      'file, Python that is run: open only files that you trust. --config.field=value changes a field.')
   flags.FLAGS['config'].parser = _ConfigFile()
   try:
-    flags.FLAGS.set_default('config', default_path)
+    flags.FLAGS.set_default('config', 'default')
   except (flags.Error, ValueError) as error:
     fail(' '.join(str(error).split()))
 
@@ -132,10 +137,11 @@ def load_tensorflow_quietly() -> None:
   tf.get_logger().setLevel('ERROR')
 
 
-def define_method_flags() -> None:
-  """Defines the flags that choose methods and their most changed settings."""
-  # Registries import TensorFlow, which a tool that only reads data does not need.
-  load_tensorflow()
+def define_method_flags() -> Tuple[List[str], List[str]]:
+  """Defines the flags that choose methods and their most changed settings; returns the names of both kinds.
+
+  Nothing here imports TensorFlow: registries name methods without loading them.
+  """
   plain = config_rules.flatten(config_lib.default_config().to_dict())
   for name, field in config_lib.SHORT_FLAGS.items():
     rule = config_rules.RULES[field]
@@ -152,6 +158,9 @@ def define_method_flags() -> None:
     else:
       flags.DEFINE_string(name, None, text)
   flags.DEFINE_bool('sane', False, 'Short for --sampler=sane.')
+  training = [name for name, field in config_lib.SHORT_FLAGS.items()
+              if field.startswith(('train.', 'model.')) or name in ('seed', 'base_from', 'full_retrain')]
+  return ['sane', *[name for name in config_lib.SHORT_FLAGS if name not in training]], training
 
 
 def config_from_flags(log: Callable[[str], None] = print) -> config_dict.ConfigDict:

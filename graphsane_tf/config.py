@@ -279,6 +279,9 @@ def default_config() -> config_dict.ConfigDict:
   # Ideal of NDCG: k hits ('k', the paper) or min(k, relevant) hits ('relevant').
   c.evaluation.ndcg_ideal = 'k'
 
+  # Methods outside the package bring a section each.
+  for name, section in config_rules.SECTIONS.items():
+    c[name] = config_dict.ConfigDict(section)
   return c
 
 

@@ -3,6 +3,7 @@ import importlib.machinery
 import importlib.util
 import inspect
 import os
+import pathlib
 import re
 import sys
 import traceback
@@ -13,6 +14,7 @@ from ml_collections import config_dict
 
 from graphsane_tf import config as config_lib
 from graphsane_tf import config_rules
+from graphsane_tf import configs
 from graphsane_tf.errors import UserError
 
 
@@ -70,12 +72,15 @@ def load_config(path: str) -> config_dict.ConfigDict:
   """The configuration that get_config() of a file returns.
 
   Args:
-    path: the file, or file:argument for a get_config(argument).
+    path: the file or the name of a set in `graphsane_tf/configs`; with :argument for a get_config(argument).
 
   Raises:
     UserError: if that fails, or if the result has not the fields of a configuration.
   """
   file, *argument = path.split(':', 1)
+  named = pathlib.Path(configs.__file__).with_name(f'{file}.py')
+  if re.fullmatch(r'[a-z]\w*', file) and named.exists():
+    file = str(named)
   module = load_module(file, f'--config={path}')
   function = getattr(module, 'get_config', None)
   if not callable(function):

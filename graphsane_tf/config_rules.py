@@ -114,7 +114,7 @@ SHARE = Rule(float, low=0, high=1)
 PROBABILITY = Rule(float, low=0, high=1, above=True, below=True)
 SWITCH = Rule(bool)
 
-# By dotted name. A method outside the package adds its own: RULES['mine.weight'] = WEIGHT.
+# By dotted name; methods outside the package add their own with `add_section`.
 RULES: Dict[str, Rule] = {
     'seed': COUNT_OR_0,
     'backbone': key_of('backbones.REGISTRY'),
@@ -228,6 +228,21 @@ RULES: Dict[str, Rule] = {
     'evaluation.map_denominator': one_of('relevant', 'truncated'),
     'evaluation.ndcg_ideal': one_of('k', 'relevant'),
 }
+
+
+# Sections of methods outside the package: name to {field: default}.
+SECTIONS: Dict[str, Dict[str, Any]] = {}
+
+
+def add_section(name: str, options: Mapping[str, Tuple[Any, Rule]]) -> None:
+  """Adds a section of fields to every configuration made from now on.
+
+  Args:
+    name: of the section.
+    options: field to its default and its rule.
+  """
+  SECTIONS[name] = {field: default for field, (default, _) in options.items()}
+  RULES.update({f'{name}.{field}': rule for field, (_, rule) in options.items()})
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = '') -> Dict[str, Any]:

@@ -5,7 +5,7 @@ A file of the user's own, outside the package, adds a method with a decorator:
     from graphsane_tf import negatives
     from graphsane_tf.negatives.base import NegativeSampler
 
-    @negatives.REGISTRY.register('mypop', power=(0.5, rules.WEIGHT))
+    @negatives.REGISTRY.register('mypop', power=(0.5, config_rules.WEIGHT))
     class MyPopularity(NegativeSampler):
       ...
 
@@ -21,8 +21,9 @@ import pathlib
 import sys
 from collections.abc import Mapping
 from importlib import metadata
-from typing import Any, Callable, Dict, Iterator, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple, TypeVar
 
+from graphsane_tf import config_rules
 from graphsane_tf.errors import UserError
 
 ENTRY_POINTS = 'graphsane_tf.plugins'
@@ -44,8 +45,14 @@ class Registry(Mapping):
     self._places: Dict[str, str] = dict(package or {})
     self._loaded: Dict[str, Any] = {}
 
-  def register(self, name: str) -> Callable[[Registered], Registered]:
-    """A decorator that adds what it decorates under a name."""
+  def register(self, name: str, **options: Tuple[Any, Any]) -> Callable[[Registered], Registered]:
+    """A decorator that adds what it decorates under a name.
+
+    Args:
+      name: what it is called in flags and configurations.
+      **options: fields of its section in the configuration, `--config.NAME.FIELD`: the default and a
+        `config_rules.Rule` each.
+    """
     def add(registered: Registered) -> Registered:
       known = self._loaded.get(name)
       # The same file may be executed again, by a notebook or by a test.
@@ -54,6 +61,8 @@ class Registry(Mapping):
         raise UserError(f'there is a {self.kind} called {name} already: choose another name for '
                         f'{getattr(registered, "__name__", registered)}.')
       self._loaded[name] = registered
+      if options:
+        config_rules.add_section(name, options)
       return registered
     return add
 

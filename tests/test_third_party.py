@@ -9,7 +9,9 @@ import pytest
 
 from graphsane_tf.data import recipes
 
-FOLDER = pathlib.Path(__file__).parents[1] / 'third_party'
+ROOT = pathlib.Path(__file__).parents[1]
+FOLDER = ROOT / 'third_party'
+PUBLISHED = ROOT / 'graphsane_tf' / 'reporting' / 'paper_results'
 # Values of each table.
 SIZES = {
     'main': 120, 'per_block': 300, 'metric_ranks': 24, 'samplers': 56, 'ablation_sgct': 28,
@@ -31,7 +33,7 @@ WRONG_AVERAGES = {
 
 
 def _read(name):
-  with open(FOLDER / 'paper_results' / f'{name}.csv', encoding='utf-8', newline='') as stream:
+  with open(PUBLISHED / f'{name}.csv', encoding='utf-8', newline='') as stream:
     return list(csv.DictReader(stream, strict=True))
 
 
@@ -46,8 +48,8 @@ def _cells(name):
 
 
 def test_every_table_is_there():
-  assert {path.stem for path in (FOLDER / 'paper_results').glob('*.csv')} == set(SIZES)
-  readme = (FOLDER / 'paper_results' / 'README.md').read_text(encoding='utf-8')
+  assert {path.stem for path in (PUBLISHED).glob('*.csv')} == set(SIZES)
+  readme = (PUBLISHED / 'README.md').read_text(encoding='utf-8')
   assert all(f'`{name}.csv`' in readme for name in SIZES)
 
 

@@ -1,5 +1,5 @@
 """The flags of every tool that reads a data set, defined once."""
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from absl import flags
 
@@ -7,13 +7,15 @@ from graphsane_tf.data import recipes
 
 _CSV = ('interactions', 'user_column', 'item_column', 'timestamp_column', 'category_column',
         'rating_column')
+_ALL = ['dataset', *_CSV, 'min_user_interactions', 'min_item_interactions', 'min_rating', 'duplicates',
+        'drift_size', 'drift_seed', 'hide_categories', 'data_dir', 'download']
 _OVERRIDES = ('min_user_interactions', 'min_item_interactions', 'min_rating', 'duplicates')
 
 
-def define(flag_values: flags.FlagValues = flags.FLAGS) -> None:
-  """Defines the data flags; a second call changes nothing."""
+def define(flag_values: flags.FlagValues = flags.FLAGS) -> List[str]:
+  """Defines the data flags and returns their names; a second call defines nothing anew."""
   if 'dataset' in flag_values:
-    return
+    return _ALL
   to = {'flag_values': flag_values}
   flags.DEFINE_enum('dataset', 'drift', list(recipes.DATASETS), 'The data set.', **to)
   flags.DEFINE_string('data_dir', 'data', 'Folder of raw files and prepared copies.', **to)
@@ -35,6 +37,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS) -> None:
   flags.DEFINE_integer('drift_seed', 0, 'Seed of the generated drift log.', lower_bound=0,
                        **to)
   flags.DEFINE_bool('hide_categories', False, 'Generate the drift log without categories.', **to)
+  return _ALL
 
 
 def from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> Dict[str, Any]:

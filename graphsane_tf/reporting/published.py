@@ -4,7 +4,7 @@ import functools
 import pathlib
 from typing import Dict, Optional, Sequence, Tuple
 
-_FOLDER = pathlib.Path(__file__).resolve().parents[2] / 'third_party' / 'paper_results'
+_FOLDER = pathlib.Path(__file__).with_name('paper_results')
 
 DIFFERENCE = ('Published numbers are the authors\'. Data and protocol differ from ours: their '
               'logs, filters, blocks and evaluation graph are not these, so compare differences '

@@ -62,9 +62,8 @@ class Cell:
 
   @property
   def command(self) -> List[str]:
-    script = pathlib.Path(__file__).resolve().parents[2] / 'experiments' / 'run_incremental.py'
     shared = ['--block=0'] if self.base is None else [f'--base_from={self.base}']
-    return [sys.executable, str(script), *self.flags, *shared, f'--workdir={self.folder}']
+    return [sys.executable, '-m', 'graphsane_tf', 'run', *self.flags, *shared, f'--workdir={self.folder}']
 
   @property
   def log_file(self) -> pathlib.Path:

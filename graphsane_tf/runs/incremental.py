@@ -26,7 +26,7 @@ from graphsane_tf.blocks.context import BlockContext
 
 
 def run(config, interactions: Interactions, workdir=None, *, choices: Optional[Dict[str, Any]] = None,
-        blocks: Optional[List[int]] = None, overwrite: bool = False, profile: bool = False,
+        blocks: Optional[List[int]] = None, overwrite: bool = False, profile: bool = False, verbose: bool = False,
         log: Callable[[str], None] = print) -> Dict[str, Any]:
   """Trains, evaluates and exports the blocks of a log; resumes what was cut off.
 
@@ -39,6 +39,7 @@ def run(config, interactions: Interactions, workdir=None, *, choices: Optional[D
       already in the folder.
     overwrite: start anew if the folder holds a run.
     profile: write a TensorBoard profile of a few steps of each block.
+    verbose: log every loss and the speed of each epoch.
     log: takes a line for the screen.
 
   Returns:
@@ -46,7 +47,7 @@ def run(config, interactions: Interactions, workdir=None, *, choices: Optional[D
   """
   check_blocks(blocks, config)
   return IncrementalRun(
-      config, interactions, workdir, choices, overwrite, log, profile).run(blocks)
+      config, interactions, workdir, choices, overwrite, log, profile, verbose).run(blocks)
 
 
 def check_blocks(blocks: Optional[List[int]], config) -> None:
@@ -80,7 +81,7 @@ class IncrementalRun:
 
   def __init__(self, config, interactions: Interactions, workdir=None,
                choices: Optional[Dict[str, Any]] = None, overwrite: bool = False,
-               log: Callable[[str], None] = print, profile: bool = False):
+               log: Callable[[str], None] = print, profile: bool = False, verbose: bool = False):
     """Checks everything and writes nothing; see `run` for the arguments."""
     choices = choices or {'dataset': interactions.name}
     self.config = config_lib.resolved(config)
@@ -88,6 +89,7 @@ class IncrementalRun:
     self.interactions = interactions
     self._log = log
     self._profile = profile
+    self._verbose = verbose
     negatives.REGISTRY[self.config.sampler].check(self.config, interactions)
     self._identity = json.loads(json.dumps({
         'data': {**choices, 'fingerprint': interactions.fingerprint},
@@ -171,7 +173,7 @@ class IncrementalRun:
               f'({block.num_users - context.num_old_users:,} new), {block.num_items:,} items '
               f'({block.num_items - context.num_old_items:,} new)')
     trainer = BlockTrainer(self.config, context, previous, store, self._log,
-                           self.workdir / 'tensorboard' if self._profile else None)
+                           self.workdir / 'tensorboard' if self._profile else None, self._verbose)
     validate = assembly.validator(self.config, self.interactions, block, context)
 
     events = self.workdir / 'tensorboard'

@@ -1,5 +1,6 @@
 """Names the folder of a run."""
 import hashlib
+import json
 import pathlib
 import re
 from typing import Any, Dict
@@ -64,26 +65,26 @@ def changed_fields(config) -> Dict[str, Any]:
           if value != plain.get(name)}
 
 
+# Choices that a folder's name spells out, with what stands before the value and the default that is left out.
+_SPELLED = (('backbone', '', 'mgccf'), ('kd', '', ''), ('sampler', '', 'uniform'), ('replay', 'replay_', 'none'))
+
+
 def default_workdir(config, choices: Dict[str, Any]) -> pathlib.Path:
-  """runs/<dataset>-<kd>-seed<seed>, then every choice that is not the default.
+  """runs/<data>-<method>-seed<seed>, and six digits of a hash if there are other choices; config.json has all of them.
 
   Args:
     config: the configuration before it is resolved.
     choices: from `data_choices`.
   """
-  parts = [choices['dataset'], config.kd, f'seed{config.seed}']
-  for name, value in choices.items():
-    if name == 'interactions':
-      digest = hashlib.sha256(value.encode()).hexdigest()[:6]
-      parts.insert(1, f'{pathlib.Path(value).name.split(".")[0]}-{digest}')
-    elif name != 'dataset':
-      parts.append(f'{name}={value}')
-  for name, value in changed_fields(config).items():
-    if name not in ('kd', 'seed'):
-      if isinstance(value, list):
-        value = ','.join(map(str, value))
-      parts.append(f'{name.split(".")[-1]}={value}')
-  name = re.sub(r'[^\w.,=+-]', '_', '-'.join(parts))
-  if len(name) > 160:
-    name = f'{name[:150]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}'
-  return pathlib.Path('runs') / name
+  log = choices.get('interactions')
+  parts = [pathlib.Path(log).name.split('.')[0] if log else choices['dataset']]
+  for field, prefix, default in _SPELLED:
+    if config[field] != default:
+      parts.append(f'{prefix}{"fine_tune" if (field, config[field]) == ("kd", "none") else config[field]}')
+  parts.append(f'seed{config.seed}')
+  spelled = ('seed', *(field for field, _, _ in _SPELLED))
+  rest = {name: value for name, value in {**choices, **changed_fields(config)}.items()
+          if name not in spelled and (name, value) != ('dataset', parts[0])}
+  if rest:
+    parts.append(hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()[:6])
+  return pathlib.Path('runs') / re.sub(r'[^\w.+-]', '_', '-'.join(parts))[:120]

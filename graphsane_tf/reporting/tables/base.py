@@ -42,7 +42,7 @@ class Table:
     title: what it shows.
     rows: its lines.
     reference: the row that changes are relative to; None is the first.
-    published: stems of the files in third_party/paper_results with its numbers, the first that has a value
+    published: stems of the files in graphsane_tf/reporting/paper_results with its numbers, the first that has a value
       counts.
     in_paper: whether it is one of the paper's, which `--what=all` means.
     told: how the report names a change in its sentences, with {label} and {partner} of the row.

@@ -1,0 +1,14 @@
+"""The commands of `graphsane`: one module each, with HELP, EXAMPLES, define() and main()."""
+
+# Name to module and what it is for.
+COMMANDS = {
+    'run': ('run', 'train, test and export a log block by block'),
+    'prepare': ('prepare', 'read and filter a data set, and show its counts'),
+    'reproduce': ('reproduce', "the paper's tables and figures, and our own"),
+    'compare': ('compare', 'test finished runs against each other'),
+    'tune': ('tune', "choose SANE's values for a log on validation rows"),
+    'inspect': ('inspect', "one user's interests and negative reservoir"),
+    'audit': ('audit', "a run under the released protocol's choices"),
+    'benchmark': ('benchmark', 'measure speed and memory'),
+    'doctor': ('doctor', 'what this machine has, and what would not work'),
+}

@@ -1,0 +1,34 @@
+"""Evaluates a finished run under the released protocol's choices, on the same weights."""
+import pathlib
+
+from absl import flags
+
+from graphsane_tf import cli, files
+from graphsane_tf.errors import UserError
+
+HELP = "Evaluates finished runs under the released protocol's choices, on the same weights."
+EXAMPLES = ('graphsane audit --run=runs/drift-sgct-sane-seed0',)
+
+
+def define():
+  flags.DEFINE_list('run', None, 'Folders of runs.', required=True)
+  flags.DEFINE_string('data_dir', 'data', 'Folder of raw files and prepared copies.')
+  return {'flags': ['run', 'data_dir']}
+
+
+def main():
+  cli.load_tensorflow_quietly()
+  from graphsane_tf.reporting import audit, outputs  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.runs import incremental  # pylint: disable=g-import-not-at-top
+  for folder in flags.FLAGS.run:
+    run = incremental.open_run(folder, flags.FLAGS.data_dir)
+    blocks = [entry['block'] for entry in files.read_json(run.workdir / 'results.json')['blocks']
+              if entry['block'] > 0]
+    if not blocks:
+      raise UserError(f'{folder} has no finished block after the base block: run it first.')
+    table = audit.audit(run, blocks)
+    text = outputs.markdown(table, f'Protocol audit of {pathlib.Path(folder).name}, test Recall@20',
+                            table['note'])
+    files.write_json(run.workdir / 'audit.json', table)
+    files.write_text(run.workdir / 'audit.md', text)
+    print(text, flush=True)

@@ -1,0 +1,43 @@
+"""Chooses SANE's values for a log on validation rows, and tests the chosen ones once."""
+import importlib.util
+import pathlib
+
+from absl import flags
+
+from graphsane_tf import cli, files
+from graphsane_tf.data import flags as data_flags, prepare
+from graphsane_tf.errors import UserError
+
+HELP = "Chooses SANE's values for a log on validation rows, and tests the chosen ones once."
+EXAMPLES = ('graphsane tune --dataset=drift --kd=sgct --trials=30',)
+AFTER = 'The same command goes on with an interrupted search, and a larger --trials prolongs it.'
+
+
+def define():
+  cli.define_config()
+  flags.DEFINE_string('workdir', None, 'Folder of the search (default: below runs/).')
+  flags.DEFINE_integer('trials', 20, 'Trials, finished or pruned.', lower_bound=1)
+  data = data_flags.define()
+  method, training = cli.define_method_flags()
+  return {'data': data, 'method': method, 'training': training, 'search': ['trials', 'workdir'],
+          'more': ['config']}
+
+
+def main():
+  if importlib.util.find_spec('optuna') is None:
+    raise UserError("graphsane tune needs Optuna: pip install 'graphsane_tf[tune]'.")
+  cli.load_tensorflow_quietly()
+  from graphsane_tf.reporting import outputs  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.runs import tuning, workdir  # pylint: disable=g-import-not-at-top
+  config = cli.config_from_flags()
+  data = data_flags.from_flags()
+  choices = workdir.data_choices(data)
+  plain = workdir.default_workdir(config, choices)
+  folder = pathlib.Path(flags.FLAGS.workdir or plain.with_name(f'tune-{plain.name}'))
+  tuner = tuning.Tuner(config, prepare.load(**data), choices, folder,
+                       log=lambda line: print(line, flush=True))
+  outcome = tuner.run(flags.FLAGS.trials)
+  title = f'{outcome["trials"]} trials, {outcome["pruned"]} pruned'
+  text = outputs.markdown(outcome, title, outcome['note'])
+  files.write_text(folder / 'tune.md', text)
+  print(f'\n{text}\nfolder    {folder}', flush=True)

@@ -1,0 +1,1 @@
+"""Named configurations: `--config=paper` is `paper.py` here; a path names a file of the user's own."""
