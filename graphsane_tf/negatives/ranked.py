@@ -14,13 +14,13 @@ _CHUNK_FLOATS = 1 << 23
 
 
 def start_rank(options, num_items: int) -> int:
-  """First rank of a band, 1-based; a small catalogue moves it up.
+  """First rank of a band, 1-based; a small catalogue moves it up, to its last rank at the latest.
 
   Args:
     options: has `start_rank` and `max_start_share`.
     num_items: size of the catalogue.
   """
-  return max(1, min(options.start_rank, int(options.max_start_share * num_items) + 1))
+  return max(1, min(options.start_rank, int(options.max_start_share * num_items) + 1, num_items))
 
 
 def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
