@@ -20,6 +20,8 @@ FILES = {
     'exception': (f'{BEGIN}  return c.train.speed\n', ', line 6: AttributeError: .*speed'),
     'exception of its own': (f'{BEGIN}  raise RuntimeError("two\\nlines")\n',
                              ', line 6: RuntimeError: two lines'),
+    'exception in a helper': ('def half():\n  return 1 / 0\n\n\ndef get_config():\n  return half()\n',
+                              ', line 2: ZeroDivisionError'),
     'exception below': ('import json\n\n\ndef get_config():\n  return json.loads("{")\n',
                         ', line 5: JSONDecodeError: '),
     'wrong type': (f'{BEGIN}  c.train.epochs = "many"\n  return c\n', ', line 6: TypeError: .*epochs'),

@@ -14,7 +14,7 @@ _CHUNK_FLOATS = 1 << 23
 
 
 def start_rank(options, num_items: int) -> int:
-  """First rank of a band, 1-based; a small catalogue moves it up.
+  """First rank of a band, 1-based; a small catalogue moves it up, to its last rank at the latest.
 
   Args:
     options: has `start_rank` and `max_start_share`.

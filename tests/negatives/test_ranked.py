@@ -55,3 +55,7 @@ def test_start_rank():
   assert ranked.start_rank(options, 100_000) == 201
   assert ranked.start_rank(options, 1_000) == 41
   assert ranked.start_rank(options, 3) == 1
+  anywhere = config_lib.default_config()
+  anywhere.pinsage.max_start_share = 1.
+  # A band that began behind the last item would be empty.
+  assert ranked.start_rank(config_lib.resolved(anywhere).pinsage, 40) == 40
