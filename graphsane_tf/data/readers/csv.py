@@ -193,7 +193,9 @@ def _read_parquet(path: pathlib.Path, columns: Columns,
         table.validate(full=True)
         yield _convert(table, names, lambda row: f'{path}, row {start + row}', time_column)
         start += len(batch)
-  except (pa.ArrowException, OSError) as error:
+  except UserError:
+    raise
+  except (pa.ArrowException, OSError, ValueError) as error:
     raise UserError(f'{path} is not a readable Parquet file; write it again.') from error
 
 
