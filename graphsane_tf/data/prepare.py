@@ -65,7 +65,7 @@ def load(name: str, data_dir='data', overrides: Options = None, csv_options: Opt
     sources = _sources(name, data_dir, csv_options)
     folder = prepared_folder(name, data_dir, overrides, csv_options)
     fresh = _is_fresh(folder, sources)
-    interactions = read_prepared(folder) if fresh else None
+    interactions, stamps = read_prepared(folder) if fresh else None, None
     if interactions is None:
       if folder.exists():
         log(f'{folder} is {"damaged" if fresh else "out of date"} and is built again.')
@@ -74,33 +74,33 @@ def load(name: str, data_dir='data', overrides: Options = None, csv_options: Opt
         sources = _sources(name, data_dir, csv_options)
       if not sources:
         raise _missing(name, data_dir)
-      interactions = _prepare(name, folder, sources, recipe, columns, log)
+      stamps = [_stamp(path) for path in sources]
+      log(f'preparing {name} from {", ".join(path.name for path in sources[:4])}'
+          f'{" ..." if len(sources) > 4 else ""}')
+      interactions = _read(name, sources, recipe, columns)
+    for note in interactions.notes:
+      log(note)
+    _check_size(interactions)
+    _check_times(interactions, log)
+    if stamps is not None:
+      write_prepared(interactions, folder, {
+          'recipe': dataclasses.asdict(recipe),
+          'sources': [{**stamp, 'sha256': files.sha256(path)}
+                      for path, stamp in zip(sources, stamps)]})
+    return interactions
   except OSError as error:
     raise UserError(f'cannot prepare {name} in {data_dir}: {error.strerror or error}; free some '
                     'space, mend the permissions or choose another --data_dir.') from error
-  for note in interactions.notes:
-    log(note)
-  _check_size(interactions)
-  _check_times(interactions, log)
-  return interactions
 
 
-def _prepare(name: str, folder: pathlib.Path, sources: List[pathlib.Path], recipe: recipes.Recipe,
-             columns: Optional[csv.Columns], log: Callable[[str], None]) -> Interactions:
-  """Reads raw files, applies the recipe and keeps the prepared copy."""
-  stamps = [_stamp(path) for path in sources]
-  log(f'preparing {name} from {", ".join(path.name for path in sources[:4])}'
-      f'{" ..." if len(sources) > 4 else ""}')
+def _read(name: str, sources: List[pathlib.Path], recipe: recipes.Recipe,
+          columns: Optional[csv.Columns]) -> Interactions:
+  """Reads raw files and applies the recipe."""
   notes: List[str] = []
   tables = (csv.read(sources[0], columns, notes.append) if name == 'csv'
             else _READERS[name].read(sources, notes.append))
   interactions = clean(tables, recipe, name)
-  interactions = dataclasses.replace(interactions, notes=(*notes, *interactions.notes))
-  write_prepared(interactions, folder, {
-      'recipe': dataclasses.asdict(recipe),
-      'sources': [{**stamp, 'sha256': files.sha256(path)}
-                  for path, stamp in zip(sources, stamps)]})
-  return interactions
+  return dataclasses.replace(interactions, notes=(*notes, *interactions.notes))
 
 
 def prepared_folder(name: str, data_dir='data', overrides: Options = None,

@@ -1,4 +1,5 @@
 """A log of the user's own: CSV or TSV (plain or gzip), Parquet, or RecBole's `.inter`."""
+import contextlib
 import csv
 import dataclasses
 import pathlib
@@ -148,18 +149,20 @@ def _header(path: pathlib.Path, line: bytes, kind: str, columns: Columns):
   if b'\r' in line.rstrip(b'\r'):
     raise UserError(f'{path}, line 1: the lines end in a carriage return alone; save the file '
                     'with the line ends of Unix or Windows.')
-  headers = {}
   try:
     header = line.decode('utf-8').rstrip('\r')
-    for delimiter in dict.fromkeys(_DELIMITERS[kind] + _OTHER_DELIMITERS):
-      found = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
-      headers[delimiter] = [name.split(':')[0] for name in found] if kind == '.inter' else found
   except UnicodeDecodeError as error:
     raise UserError(f'{path}, line 1: the header is not UTF-8 text; save the file as '
                     'UTF-8.') from error
-  except csv.Error as error:
-    raise UserError(f'{path}, line 1: the header cannot be read ({error}); the first line should '
-                    'name the columns.') from error
+  headers = {}
+  for delimiter in dict.fromkeys(_DELIMITERS[kind] + _OTHER_DELIMITERS):
+    # A header that the delimiter leaves in one huge piece is an error for Python.
+    with contextlib.suppress(csv.Error):
+      found = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+      headers[delimiter] = [name.split(':')[0] for name in found] if kind == '.inter' else found
+  if not headers:
+    raise UserError(f'{path}, line 1: the header of {len(line):,} bytes cannot be read; the first '
+                    'line should name the columns.')
   return max(headers.items(), key=lambda entry: (len(columns.present(entry[1])), len(entry[1])))
 
 
@@ -193,7 +196,9 @@ def _read_parquet(path: pathlib.Path, columns: Columns,
         table.validate(full=True)
         yield _convert(table, names, lambda row: f'{path}, row {start + row}', time_column)
         start += len(batch)
-  except (pa.ArrowException, OSError) as error:
+  except UserError:
+    raise
+  except (pa.ArrowException, OSError, ValueError) as error:
     raise UserError(f'{path} is not a readable Parquet file; write it again.') from error
 
 

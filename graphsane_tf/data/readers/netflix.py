@@ -1,5 +1,6 @@
 """The Netflix Prize ratings: `movie:` lines, each followed by its `user,rating,date` lines."""
 import pathlib
+import re
 from typing import Callable, Iterator, List, Tuple
 
 import numpy as np
@@ -39,7 +40,7 @@ def _split_headers(path, first_line: int, data: bytes) -> Tuple[np.ndarray, np.n
   # One step per movie (17,770 in all), not per rating.
   headers = [data[start:end].strip() for start, end in zip(starts, ends)]
   for line, header in zip(lines, headers):
-    if not header[:-1].isdigit() or header.count(b':') != 1 or not header.endswith(b':'):
+    if not re.fullmatch(rb'\d{1,18}:', header):
       raise text.bad_line(path, first_line + int(line), 'movie',
                           f'{header.decode("utf-8", "replace")[:40]!r} is not a number and a '
                           'colon')

@@ -92,8 +92,12 @@ def _filled_lines(data: bytes) -> np.ndarray:
 
 
 def filled_line(data: bytes, row: int) -> int:
-  """The 0-based line of the `row`-th line that is not blank; Arrow counts only those."""
-  return int(_filled_lines(data)[row])
+  """The 0-based line of the `row`-th line that is not blank; Arrow counts only those.
+
+  A row beyond the last one, which is how Arrow names a value that the end cut off, is the last.
+  """
+  lines = _filled_lines(data)
+  return int(lines[min(row, len(lines) - 1)]) if len(lines) else 0
 
 
 def shown(words: str, length: int) -> str:
@@ -160,7 +164,7 @@ def parse(path, data: bytes, columns: Sequence[Column], to_line: Callable[[int],
       table = read_at_once(data)
     except pa.ArrowInvalid as error:
       raise _explain(path, str(error), columns, to_line) from error
-  if quoted:
+  if quoted and b'"' in data:
     # A quote that is never closed takes whatever follows it into its value, without an error: so it
     # would take a last row that is too long. Where each line is a row, only the last one can do it.
     tail = data[data.rfind(b'\n', 0, -1) + 1:]

@@ -22,17 +22,30 @@ def find(folder: pathlib.Path) -> List[pathlib.Path]:
   return [path for path in (reviews, businesses) if path.is_file()] if reviews.is_file() else []
 
 
+def _first_broken_line(data: bytes) -> int:
+  """The 0-based line of the first byte that is not UTF-8, or 0."""
+  try:
+    data.decode('utf-8')
+  except UnicodeDecodeError as error:
+    return data.count(b'\n', 0, error.start)
+  return 0
+
+
 def _tables(path: pathlib.Path, schema: pa.Schema) -> Iterator[Tuple[int, bytes, pa.Table]]:
   """Yields (first line, bytes, table) of each piece of a file of JSON lines."""
   for first_line, data in text.pieces(path):
     try:
-      yield first_line, data, pa_json.read_json(
+      table = pa_json.read_json(
           pa.BufferReader(data), pa_json.ReadOptions(block_size=len(data) + 1),
           pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior='ignore'))
+      # Arrow trusts JSON to be UTF-8.
+      table.validate(full=True)
     except pa.ArrowInvalid as error:
       row = re.search(r'in row (\d+)', str(error))
-      line = first_line + (text.filled_line(data, int(row.group(1))) if row else 0)
-      raise text.bad_line(path, line, None, f'not the JSON expected ({error})') from error
+      line = text.filled_line(data, int(row.group(1))) if row else _first_broken_line(data)
+      raise text.bad_line(path, first_line + line, None,
+                          f'not the JSON expected ({text.shown(str(error), 200)})') from error
+    yield first_line, data, table
 
 
 def _first_categories(path: pathlib.Path) -> pa.Table:
