@@ -117,9 +117,8 @@ class BlockStore:
     try:
       yield
     except _UNREADABLE as error:
-      reason = (str(error).splitlines() or [repr(error)])[0][:120]
-      raise self._damage(
-          f'the checkpoint {self.folder / name} cannot be read ({reason})') from error
+      raise self._damage(f'the checkpoint {self.folder / name} cannot be read '
+                         f'({files.reason(error)})') from error
 
   def _tensors(self, name: str) -> Iterator[Tuple[str, np.ndarray]]:
     """Every tensor of a checkpoint with its key; reading compares each with its checksum."""
