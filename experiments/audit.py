@@ -20,8 +20,8 @@ def main():
   from graphsane_tf.training import incremental  # pylint: disable=g-import-not-at-top
   for folder in _RUN.value:
     run = incremental.open_run(folder, _DATA_DIR.value)
-    blocks = [entry['block'] for entry in files.read_json(run.workdir / 'results.json')['blocks']
-              if entry['block'] > 0]
+    results = files.read_object(run.workdir / 'results.json', {'blocks': []})
+    blocks = [entry['block'] for entry in results['blocks'] if entry['block'] > 0]
     if not blocks:
       raise UserError(f'{folder} has no finished block after the base block: run it first.')
     found = audit.audit(run, blocks)

@@ -96,6 +96,17 @@ def test_an_interrupt_before_that_is_one_sentence(tmp_path):
   assert (code, errors.strip()) == (130, 'stopped before anything was written.')
 
 
+@pytest.mark.fault('too large for memory')
+@pytest.mark.parametrize('error,words', [
+    ('MemoryError()', 'not enough memory or disk space'),
+    ('OSError(28, "No space left on device", "x/y")', 'x/y: No space left on device.'),
+    ('OSError(5, "Input/output error")', 'reading or writing: Input/output error.')])
+def test_errors_of_the_machine_are_one_sentence(tmp_path, error, words):
+  code = f'from graphsane_tf import cli\ndef main():\n  raise {error}\ncli.run(main)'
+  code, _, errors = finish(start('-c', code, cwd=tmp_path))
+  assert code == 2 and len(errors.strip().splitlines()) == 1 and f'error: {words}' in errors
+
+
 # --- Preparing a log ---
 
 PREPARE = """

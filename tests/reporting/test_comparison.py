@@ -175,3 +175,28 @@ def test_two_spellings_of_sane_are_one_cell(tmp_path):
   other = next(r for r in specs.TABLES['samplers'].rows if r.label == 'SGCT+SANE')
   same = grid.cells([other], {'drift': []}, 1, tmp_path)[1]
   assert same.folder == cell.folder and same.results() is not None
+
+
+@pytest.mark.fault('lost or damaged output')
+@pytest.mark.parametrize('damage', ['lost', 'cut', 'changed', 'not one'])
+def test_a_damaged_per_user_file_names_the_run_that_makes_it_anew(tmp_path, damage):
+  cells, done = _grid(tmp_path, ['main'], seeds=1)
+  cell = next(cell for cell in cells if cell.name == 'sgct-sane')
+  path = cell.folder / 'per_user' / 'block_2.npz'
+  data = path.read_bytes()
+  path.write_bytes({'cut': data[:-300], 'changed': data[:200] + b'xxxxxxxx' + data[208:],
+                    'not one': b'text', 'lost': b''}[damage])
+  if damage == 'lost':
+    path.unlink()
+  with pytest.raises(UserError, match=f'{path} is missing or damaged; .*--workdir={cell.folder}'):
+    comparison.rows(done, specs.TABLES['main'], 'gowalla')
+
+
+@pytest.mark.fault('lost or damaged output')
+@pytest.mark.parametrize('text', [b'\xff', b'{"blocks": [', b'[]', b'{}', b'{"blocks": [], "config": {}}',
+                                  b'{"blocks": [], "config": {"blocks": 3}}'])
+def test_a_cell_with_damaged_results_is_run_again(tmp_path, text):
+  cells, _ = _grid(tmp_path, ['main'], seeds=1)
+  cell = next(cell for cell in cells if cell.name == 'sgct-sane')
+  (cell.folder / 'results.json').write_bytes(text)
+  assert comparison.FinishedGrid(cells).missing() == [cell]
