@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 from typing import Any, Dict, Iterator, Type
@@ -20,6 +21,12 @@ def _fsync_directory(path: pathlib.Path) -> None:
     os.close(descriptor)
 
 
+def reason(error: Exception) -> str:
+  """Why it failed, in a few words: the system's, or what TensorFlow has wrapped around them."""
+  text = getattr(error, 'strerror', None) or (str(error).splitlines() or [repr(error)])[0]
+  return re.sub(r'\{\{.*?\}\}|\[Op:\w+\]', '', text).rpartition('; ')[2].strip()[:160]
+
+
 @contextlib.contextmanager
 def writing(path, *more: Type[Exception]) -> Iterator[None]:
   """Turns errors of the file system inside into one sentence about `path`.
@@ -31,8 +38,7 @@ def writing(path, *more: Type[Exception]) -> Iterator[None]:
   try:
     yield
   except (OSError, *more) as error:
-    reason = getattr(error, 'strerror', None) or (str(error).splitlines() or [repr(error)])[0]
-    raise UserError(f'cannot write {path}: {reason[:200]}; when that is mended (free space, write '
+    raise UserError(f'cannot write {path}: {reason(error)}; when that is mended (free space, write '
                     'permission), the same command goes on from what is there.') from error
 
 

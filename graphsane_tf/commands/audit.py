@@ -22,8 +22,8 @@ def main():
   from graphsane_tf.runs import incremental  # pylint: disable=g-import-not-at-top
   for folder in flags.FLAGS.run:
     run = incremental.open_run(folder, flags.FLAGS.data_dir)
-    blocks = [entry['block'] for entry in files.read_json(run.workdir / 'results.json')['blocks']
-              if entry['block'] > 0]
+    results = files.read_object(run.workdir / 'results.json', {'blocks': []})
+    blocks = [entry['block'] for entry in results['blocks'] if entry['block'] > 0]
     if not blocks:
       raise UserError(f'{folder} has no finished block after the base block: run it first.')
     table = audit.audit(run, blocks)

@@ -1,8 +1,11 @@
 """Tables of methods from the run folders of a grid."""
 from typing import Any, Dict, List, Optional, Sequence
+import zipfile
+import zlib
 
 import numpy as np
 
+from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import significance
 from graphsane_tf.reporting import published
 from graphsane_tf.runs import overrides
@@ -59,9 +62,14 @@ class FinishedGrid:
     values = {}
     for entry in self._results[cell]['blocks'][1:]:
       block = entry['block']
-      with np.load(cell.folder / 'per_user' / f'block_{block}.npz', allow_pickle=False) as arrays:
-        values.update({(block, int(user)): float(value)
-                       for user, value in zip(arrays['user'], arrays[metric])})
+      path = cell.folder / 'per_user' / f'block_{block}.npz'
+      try:
+        with np.load(path, allow_pickle=False) as arrays:
+          values.update({(block, int(user)): float(value)
+                        for user, value in zip(arrays['user'], arrays[metric])})
+      except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(f'{path} is missing or damaged; its run makes it anew: '
+                        f'{" ".join(cell.command[1:])}') from error
     return values
 
 

@@ -67,8 +67,13 @@ def _curves(drawn: figures.Figures, done: FinishedGrid) -> List[str]:
     for row in CURVES:
       cells = done.of(dataset, row)
       if cells:
-        lines = (cells[min(cells)].folder / 'metrics.jsonl').read_text('utf-8').splitlines()
-        curves[row.label] = [json.loads(line) for line in lines]
+        cell = cells[min(cells)]
+        path = cell.folder / 'metrics.jsonl'
+        try:
+          curves[row.label] = [json.loads(line) for line in path.read_text('utf-8').splitlines()]
+        except (OSError, ValueError) as error:
+          raise UserError(f'{path} is missing or damaged; its run makes it anew: '
+                          f'{" ".join(cell.command[1:])}') from error
     if curves:
       parts.append(html.picture(drawn.learning_curves(curves),
                                 f'Validation Recall@20 by epoch, {dataset}, first seed'))

@@ -100,11 +100,13 @@ class Cell:
       raise UserError(f'{self.folder} was made with other flags ({" ".join(sorted(other))}): choose '
                       'another --workdir.')
     path = self.folder / 'results.json'
-    if not path.exists():
+    try:
+      results = files.read_object(path, {'blocks': [], 'config': {}}) if path.exists() else None
+      wanted = results and (1 if self.base is None else results['config']['blocks']['num_incremental'])
+    except (UserError, KeyError, TypeError):
+      # A damaged file is written anew when the cell is run.
       return None
-    results = files.read_json(path)
-    wanted = 1 if self.base is None else results['config']['blocks']['num_incremental']
-    return results if len(results['blocks']) >= wanted else None
+    return results if results and len(results['blocks']) >= wanted else None
 
 
 def cells(rows: Sequence[Row], datasets: Dict[str, Sequence[str]], seeds: int, workdir,

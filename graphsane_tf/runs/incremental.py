@@ -177,7 +177,8 @@ class IncrementalRun:
     validate = assembly.validator(self.config, self.interactions, block, context)
 
     events = self.workdir / 'tensorboard'
-    writer = tf.summary.create_file_writer(str(events))
+    with files.writing(events, tf.errors.OpError):
+      writer = tf.summary.create_file_writer(str(events))
     def on_epoch(record):
       self._write_records()
       with files.writing(events, tf.errors.OpError), writer.as_default(step=record['epoch']):
@@ -206,6 +207,9 @@ class IncrementalRun:
     arrays = io.BytesIO()
     np.savez(arrays, **found.per_user, **columns)
     files.write_bytes(self.workdir / 'per_user' / f'block_{index}.npz', arrays.getvalue())
+    if state.get('result', {}).get('test', found.metrics) != found.metrics:
+      self._log(f'note: block {index} is tested anew with other numbers than before: another machine '
+                'or version?')
     state['files'] = self.folder.digests(index)
     state['result'] = {
         'block': index, 'train_pairs': len(context.users), 'num_users': block.num_users,

@@ -159,7 +159,7 @@ class Tuner:
     config = self._with(params)
     saved = self.folder / 'trials' / _digest(params) / 'config.json'
     if saved.exists():
-      config.clustering.beta = files.read_json(saved)['config']['clustering']['beta']
+      config.clustering.beta = folder_lib.read_identity(saved.parent)['config']['clustering']['beta']
       return config
     beta = matching_beta(first_losses(resolved(config), base.context(1), model,
                                       self.folder / 'trials'))

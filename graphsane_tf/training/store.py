@@ -122,9 +122,8 @@ class BlockStore:
     try:
       yield
     except _UNREADABLE as error:
-      reason = (str(error).splitlines() or [repr(error)])[0][:120]
-      raise self._damage(
-          f'the checkpoint {self.folder / name} cannot be read ({reason})') from error
+      raise self._damage(f'the checkpoint {self.folder / name} cannot be read '
+                         f'({files.reason(error)})') from error
 
   def check(self, name: str) -> None:
     """Raises a `UserError` if any tensor of a checkpoint is damaged."""

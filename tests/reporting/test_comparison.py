@@ -228,3 +228,28 @@ def test_a_table_that_cannot_be_built_says_so():
     _Broken.rows = rows
     with pytest.raises(UserError, match=f'table mine .*{words}'):
       _Broken('mine')
+
+
+@pytest.mark.fault('lost or damaged output')
+@pytest.mark.parametrize('damage', ['lost', 'cut', 'changed', 'not one'])
+def test_a_damaged_per_user_file_names_the_run_that_makes_it_anew(tmp_path, damage):
+  cells, done = _grid(tmp_path, ['main'], seeds=1)
+  cell = next(cell for cell in cells if cell.name == 'sgct-sane')
+  path = cell.folder / 'per_user' / 'block_2.npz'
+  data = path.read_bytes()
+  path.write_bytes({'cut': data[:-300], 'changed': data[:200] + b'xxxxxxxx' + data[208:],
+                    'not one': b'text', 'lost': b''}[damage])
+  if damage == 'lost':
+    path.unlink()
+  with pytest.raises(UserError, match=f'{path} is missing or damaged; .*--workdir={cell.folder}'):
+    tables.select(['main'])[0].build(done, None)
+
+
+@pytest.mark.fault('lost or damaged output')
+@pytest.mark.parametrize('text', [b'\xff', b'{"blocks": [', b'[]', b'{}', b'{"blocks": [], "config": {}}',
+                                  b'{"blocks": [], "config": {"blocks": 3}}'])
+def test_a_cell_with_damaged_results_is_run_again(tmp_path, text):
+  cells, _ = _grid(tmp_path, ['main'], seeds=1)
+  cell = next(cell for cell in cells if cell.name == 'sgct-sane')
+  (cell.folder / 'results.json').write_bytes(text)
+  assert comparison.FinishedGrid(cells).missing() == [cell]

@@ -1,0 +1,18 @@
+"""A finished small run, and a copy that a test may damage."""
+import shutil
+
+import pytest
+
+from tests.training import small_runs
+
+
+@pytest.fixture(name='finished_run', scope='session')
+def finished_run_fixture(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('small') / 'run'
+  small_runs.run(folder)
+  return folder
+
+
+@pytest.fixture(name='run_copy')
+def run_copy_fixture(finished_run, tmp_path):
+  return shutil.copytree(finished_run, tmp_path / 'run')
