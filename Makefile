@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help install run test test-slow notebook clean
+.PHONY: help install run test test-slow mutation notebook clean
 
 help:
 	@echo 'make run        install into .venv and run SGCT + SANE on the embedded data set'
 	@echo 'make test       install into .venv and run the tests'
 	@echo 'make test-slow  the tests with full products and long runs'
+	@echo 'make mutation   plants faults in the code, a sample of SAMPLE a package: do the tests notice? (hours)'
 	@echo 'make clean      delete .venv (runs and data stay)'
 
 $(VENV)/.installed: setup.cfg setup.py constraints.txt
@@ -32,6 +33,17 @@ test: $(VENV)/.installed-test
 
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+$(VENV)/.installed-mutation: $(VENV)/.installed-test
+	$(PIP) -e '.[mutation]'
+	touch $@
+
+# Goes on where it was cut off; AGAIN=--again tests survivors once more, AGAIN=--report only shows.
+SAMPLE ?= 60
+SEED ?= 1
+AGAIN ?=
+mutation: $(VENV)/.installed-mutation
+	nice -n 15 $(BIN)/python -m tests.mutation --sample=$(SAMPLE) --seed=$(SEED) $(AGAIN)
 
 clean:
 	rm -rf $(VENV)
