@@ -40,8 +40,6 @@ _OTHER = ('ReplaceUnaryOperator_Delete_USub', 'ReplaceUnaryOperator_Delete_Inver
           'ZeroIterationForLoop')
 # Nodes in which an arithmetic sign is an operator between two values.
 _EXPRESSIONS = ('arith_expr', 'term', 'power', 'shift_expr', 'and_expr', 'expr')
-# Annotations, and text for people.
-_NOT_MUTATED = ('annassign', 'tfpdef', 'fstring')
 _MEMORY = 12 << 30
 
 
@@ -80,6 +78,15 @@ def _ancestors(node) -> Iterator:
     node = node.parent
 
 
+def _is_annotation(node) -> bool:
+  """Whether a node of the syntax tree is the type of a variable, an argument or a result."""
+  parent = node.parent
+  if parent is None or parent.type not in ('annassign', 'tfpdef', 'funcdef'):
+    return False
+  return node is {'annassign': lambda: parent.children[1], 'tfpdef': lambda: parent.children[2],
+                  'funcdef': lambda: parent.annotation}[parent.type]()
+
+
 def _is_left_out(operator: str, node) -> bool:
   """Whether a fault at a node of the syntax tree would change nothing that a program does."""
   if operator.startswith('ReplaceBinaryOperator') and node.parent.type not in _EXPRESSIONS:
@@ -88,7 +95,7 @@ def _is_left_out(operator: str, node) -> bool:
     # Only tells authors of subclasses what they have forgotten.
     return 'abstractmethod' in node.get_code()
   above = list(_ancestors(node))
-  if any(each.type in _NOT_MUTATED for each in above):
+  if any(each.type == 'fstring' or _is_annotation(each) for each in above):
     return True
   # Lines for the screen.
   calls = (each for each in above if each.type in ('power', 'atom_expr'))
@@ -101,7 +108,7 @@ def mutants(root: pathlib.Path) -> List[Mutant]:
   found = []
   for package in _PACKAGES:
     place = root / 'graphsane_tf' / package
-    for path in [place] if place.suffix else sorted(place.glob('*.py')):
+    for path in [place] if place.suffix else sorted(place.rglob('*.py')):
       code = path.read_text()
       tree, version = ast.get_ast(code), hashlib.sha1(code.encode()).hexdigest()[:10]
       for name in _operators():

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from graphsane_tf.config import resolved
 from graphsane_tf.training import block as block_lib
-from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, fresh_state, new_model
-from graphsane_tf.training.store import BlockStore
+from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, new_model
+from graphsane_tf.training.store import BlockStore, fresh_state
 from tests import logs
 
 _LOG = logs.random_log(rows=600, users=30, items=40)
@@ -73,11 +73,12 @@ def test_an_epoch_runs_every_step_once_in_a_random_order_of_its_own(tmp_path):
 
 
 def test_stretches_grow_while_they_are_short(tmp_path, monkeypatch):
-  """4, 8, 16, ... steps, until a stretch takes two seconds."""
+  """1, 2, 4, ... steps in the first epoch, 4, 8, ... later, until a stretch takes two seconds."""
   clock = [0.]
   monkeypatch.setattr(block_lib.time, 'perf_counter', lambda: clock[0])
-  trainer = _trainer(tmp_path, _config(train__batch_size=1, train__base_epochs=1))
-  steps, durations = _Steps(trainer), [.1, 1.9, 2., 5., 1., 0., 0., 0., 0., 0.]
+  trainer = _trainer(tmp_path, _config(train__batch_size=1, train__base_epochs=2,
+                                       train__base_min_epochs=2))
+  steps, durations = _Steps(trainer), [.1, 1.9, 2., 5., 1., *[0.] * 6, 0., 3., *[0.] * 9]
   run = trainer.run_steps
 
   def slow(order, seed, first, count):
@@ -87,8 +88,8 @@ def test_stretches_grow_while_they_are_short(tmp_path, monkeypatch):
   trainer.run_steps = slow
   trainer.train(_validate, lambda record: None)
   counts = [count for _, _, _, count in steps.calls]
-  assert counts[:7] == [4, 8, 16, 16, 16, 32, 64] and sum(counts) == 360
-  assert [first for _, _, first, _ in steps.calls] == np.cumsum([0, *counts[:-1]]).tolist()
+  assert counts[:11] == [1, 2, 4, 4, 4, 8, 16, 32, 64, 128, 97]
+  assert counts[11:17] == [4, 8, 8, 16, 32, 64] and sum(counts[11:]) == 360
 
 
 def test_seconds_and_speed(tmp_path, monkeypatch):

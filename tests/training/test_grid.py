@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from graphsane_tf.errors import UserError
 from graphsane_tf.training import grid
 
 
@@ -14,39 +15,33 @@ def _cell(dataset='drift', seed=0, name='sane', base=pathlib.Path('g/base'), fla
                    tuple(flags), base)
 
 
-@pytest.mark.parametrize('flags,extra,name', [
-    ((), (), 'fine_tune'),
-    (('--kd=sgct',), (), 'sgct'),
-    (('--kd=sgct', '--sane'), (), 'sgct-sane'),
-    (('--kd=sgct', '--sampler=warp'), (), 'sgct-warp'),
-    (('--replay=uniform',), (), 'replay_uniform'),
-    (('--sane', '--config.sane.size=300'), (), 'sane-size=300'),
-    # What is the default anyway is not named ...
-    (('--kd=sgct', '--sampler=uniform', '--clusters=structural', '--config.sane.size=100',
-      '--config.clustering.num_clusters=10'), (), 'sgct'),
-    # ... unless the flags of every cell change the default.
-    (('--sampler=uniform',), ('--sampler=warp',), 'uniform'),
-    (('--config.sane.size=100',), ('--config.sane.size=50',), 'size=100'),
-    (('--config.sane.size=100',), ('--config=configs/paper.py',), 'size=100'),
-    (('--sampler=uniform',), ('--config=configs/paper.py',), 'fine_tune'),
-    (('--sampler=uniform',), ('--epochs=3',), 'fine_tune'),
-])
-def test_names(flags, extra, name):
-  assert grid.cell_name(flags, extra) == name
-
-
 def test_cells_of_two_data_sets_and_seeds(tmp_path):
-  rows = [grid.Row('a', ('--kd=sgct',)), grid.Row('b', ('--kd=sgct', '--sampler=uniform')),
-          grid.Row('c', ('--sane',), partner='a')]
-  found = grid.cells(rows, {'x': ['--dataset=x'], 'y': ['--dataset=y', '--k']}, 2, tmp_path, ['--e'])
+  first = grid.Row('a', {'kd': 'sgct'})
+  rows = [first, grid.Row('b', {'kd': 'sgct', 'sampler': 'uniform'}),
+          grid.Row('c', {'sampler': 'sane'}, partner=first)]
+  found = grid.cells(rows, {'x': ['--dataset=x'], 'y': ['--dataset=y', '--k']}, 2, tmp_path,
+                     ['--epochs', '3'], ['mine.py'])
   assert [(cell.dataset, cell.seed, cell.name) for cell in found] == [
       (dataset, seed, name) for dataset in 'xy' for seed in (0, 1) for name in ('base', 'sgct', 'sane')]
-  last = found[-1]
+  common = ('--dataset=y', '--k', '--seed=1', '--epochs=3', '--plugin=mine.py')
+  base, _, last = found[-3:]
   assert last.folder == tmp_path / 'y' / 'seed1' / 'sane'
-  assert last.flags == ('--dataset=y', '--k', '--seed=1', '--e', '--sane')
-  assert last.base == tmp_path / 'y' / 'seed1' / 'base' == found[-3].folder
-  assert found[-3].base is None and found[-3].flags == ('--dataset=y', '--k', '--seed=1', '--e')
+  assert last.flags == (*common, '--config.sampler=sane')
+  assert last.base == tmp_path / 'y' / 'seed1' / 'base' == base.folder
+  assert base.base is None and base.flags == common
   assert last.log_file == tmp_path / 'y' / 'seed1' / 'sane.log'
+
+
+def test_rows_with_another_model_have_another_base(tmp_path):
+  rows = [grid.Row('a', {'kd': 'sgct'}), grid.Row('b', {'kd': 'sgct', 'backbone': 'lightgcn'})]
+  found = {cell.name: cell for cell in grid.cells(rows, {'x': []}, 1, tmp_path, ['--backbone=pinsage'])}
+  assert len(found) == 4
+  bases = {name: cell for name, cell in found.items() if cell.base is None}
+  assert sorted(bases) == ['base', 'base-backbone=lightgcn']
+  assert bases['base'].flags == ('--seed=0', '--backbone=pinsage')
+  # What a row sets counts before the flags of all cells.
+  assert bases['base-backbone=lightgcn'].flags == ('--seed=0', '--config.backbone=lightgcn')
+  assert {cell.base.name for cell in found.values() if cell.base} == set(bases)
 
 
 def test_command_lines():
@@ -77,14 +72,17 @@ def test_a_cell_is_finished_with_its_last_block(tmp_path):
 
 
 def test_notes_add_up_and_two_spellings_are_one(tmp_path):
-  cell = _cell(folder=tmp_path / 'sane', flags=('--sampler=sane', '--data_dir=here'))
+  cell = _cell(folder=tmp_path / 'sane', flags=('--sampler=sane', '--data_dir=here', '--plugin=a.py'))
   assert cell.note() == {}
   cell.save_note(1.26)
   cell.save_note(2.)
-  assert cell.note() == {'flags': ['--sane'], 'seconds': 3.3}
+  assert cell.note() == {'flags': ['--sampler=sane'], 'seconds': 3.3}
   _finish(cell, 3)
   same = _cell(folder=tmp_path / 'sane', flags=('--data_dir=there', '--sane'))
   assert same.results() == cell.results() is not None
+  other = _cell(folder=tmp_path / 'sane', flags=('--sane', '--epochs=3'))
+  with pytest.raises(UserError, match=r'other flags \(--epochs=3\): choose'):
+    other.results()
 
 
 def test_seconds_taken(tmp_path):

@@ -1,10 +1,9 @@
-"""Names of run folders, what config.json keeps of a log, and what two runs differ in."""
+"""Names of run folders, and what config.json keeps of a log."""
 import pathlib
 
 import pytest
 
 from graphsane_tf.config import default_config
-from graphsane_tf.errors import UserError
 from graphsane_tf.training import workdir
 
 
@@ -72,33 +71,3 @@ def test_long_names_are_cut_and_stay_different():
   assert _name(drift, base_from='x' * 133).name == 'drift-none-seed0-base_from=' + 'x' * 133
   long, other = (_name(drift, base_from='x' * 133 + end).name for end in 'yz')
   assert len(long) == len(other) == 159 and long[:151] == other[:151] and long != other
-
-
-def _identity(**changes):
-  config = default_config()
-  config.update_from_flattened_dict({k.replace('__', '.'): v for k, v in changes.items()})
-  return {'data': {'dataset': 'drift', 'fingerprint': 'f'}, 'config': config.to_dict()}
-
-
-def test_what_differs_is_named():
-  difference = workdir._difference  # pylint: disable=protected-access
-  same = {'a': {'b': 1, 'c': (1, 2)}}
-  assert difference(same, {'a': {'b': 1, 'c': [1, 2]}}) is None
-  assert difference({'a': {'b': 1}}, {'a': {'b': 2}, 'd': 3}) == 'a.b: 1 -> 2, d: None -> 3'
-  eight = {str(k): 0 for k in range(8)}
-  assert difference(eight, {}).endswith('7: 0 -> None')
-  text = difference({**eight, '8': 0, '9': 0}, {})
-  assert text.endswith('7: 0 -> None and 2 more') and '8: 0' not in text
-
-
-def test_overwriting_deletes_what_a_run_has_written_and_nothing_else(tmp_path):
-  for name in ('metrics.jsonl', 'results.json', 'mine.txt', 'config.json'):
-    (tmp_path / name).write_text('{}')
-  for name in ('checkpoints', 'export', 'per_user', 'tensorboard', 'mine'):
-    (tmp_path / name).mkdir()
-    (tmp_path / name / 'file').write_text('x')
-  # What is not a run's is left alone, and so the folder is refused.
-  with pytest.raises(UserError, match='is not empty'):
-    workdir.open_workdir(tmp_path, _identity(), overwrite=True)
-  assert sorted(path.name for path in tmp_path.iterdir()) == ['mine', 'mine.txt']
-  assert (tmp_path / 'mine' / 'file').exists()
