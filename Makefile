@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help install run test test-slow test-kernels reliability clean
+.PHONY: help install run test test-slow test-kernels reliability mutation lint clean
 
 help:
 	@echo 'make run           install into .venv and run SGCT + SANE on the embedded data set'
@@ -12,6 +12,8 @@ help:
 	@echo 'make test-slow     the tests with full products and long runs'
 	@echo 'make test-kernels  ranking, serving and resume tests with the kernels of other processors'
 	@echo 'make reliability   every test of a fault; writes the table of docs/reliability.md'
+	@echo 'make mutation      plants faults in the code, a sample of SAMPLE a package: do the tests notice? (hours)'
+	@echo 'make lint          ruff and mypy'
 	@echo 'make clean         delete .venv (runs and data stay)'
 
 $(VENV)/.installed: setup.cfg setup.py constraints.txt
@@ -36,7 +38,7 @@ test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # What must not rest on how one processor rounds.
-KERNEL_TESTS = tests/evaluation tests/serving tests/negatives/test_ranked.py tests/training/test_incremental.py
+KERNEL_TESTS = tests/evaluation tests/serving tests/negatives/test_ranked.py tests/runs/test_incremental.py
 KERNELS = OPENBLAS_CORETYPE=Haswell OPENBLAS_CORETYPE=Sandybridge TF_ENABLE_ONEDNN_OPTS=0
 
 test-kernels: $(VENV)/.installed-test
@@ -45,6 +47,17 @@ test-kernels: $(VENV)/.installed-test
 
 reliability: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m fault --faults=docs/reliability.md
+
+$(VENV)/.installed-mutation: $(VENV)/.installed-test
+	$(PIP) -e '.[mutation]'
+	touch $@
+
+# Goes on where it was cut off; AGAIN=--again tests survivors once more, AGAIN=--report only shows.
+SAMPLE ?= 60
+SEED ?= 1
+AGAIN ?=
+mutation: $(VENV)/.installed-mutation
+	nice -n 15 $(BIN)/python -m tests.mutation --sample=$(SAMPLE) --seed=$(SEED) $(AGAIN)
 
 clean:
 	rm -rf $(VENV)

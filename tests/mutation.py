@@ -1,0 +1,360 @@
+"""Mutation testing: small faults are planted in the code, one at a time; the tests should notice.
+
+`make mutation` draws a seeded sample of the faults ("mutants") that cosmic-ray's operators can plant in
+each package, plants each in a copy of the tree, and runs the tests chosen for its file until one fails.
+TensorFlow is imported once; every mutant is tested in a fork of that process, which has used it for
+nothing else. Results are written as they come, and a run that was cut off goes on.
+"""
+import argparse
+import collections
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import Dict, Iterator, List, Tuple
+
+from tests import mutation_tests
+
+_PACKAGES = ('training', 'negatives', 'distillation', 'clustering', 'evaluation', 'data/blocks.py')
+
+# Replacements that somebody might mistype. cosmic-ray has eleven for each arithmetic operator; most raise
+# an error wherever they are planted, which would flatter the score.
+_BINARY = {'Add': 'Sub Mul', 'Sub': 'Add Mul', 'Mul': 'Div Add', 'Div': 'Mul FloorDiv',
+           'FloorDiv': 'Div Mul', 'Mod': 'FloorDiv', 'Pow': 'Mul', 'BitOr': 'BitAnd',
+           'BitAnd': 'BitOr', 'LShift': 'RShift', 'RShift': 'LShift'}
+_COMPARISON = {'Eq': 'NotEq', 'NotEq': 'Eq', 'Lt': 'LtE GtE', 'LtE': 'Lt Gt', 'Gt': 'GtE LtE',
+               'GtE': 'Gt Lt', 'Is': 'IsNot', 'IsNot': 'Is'}
+_OTHER = ('ReplaceUnaryOperator_Delete_USub', 'ReplaceUnaryOperator_Delete_Invert',
+          'ReplaceUnaryOperator_Delete_Not', 'AddNot', 'ReplaceTrueWithFalse',
+          'ReplaceFalseWithTrue', 'ReplaceAndWithOr', 'ReplaceOrWithAnd', 'ReplaceBreakWithContinue',
+          'ReplaceContinueWithBreak', 'ExceptionReplacer', 'NumberReplacer', 'RemoveDecorator',
+          'ZeroIterationForLoop')
+# Nodes in which an arithmetic sign is an operator between two values.
+_EXPRESSIONS = ('arith_expr', 'term', 'power', 'shift_expr', 'and_expr', 'expr')
+_MEMORY = 12 << 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+  """One fault that can be planted.
+
+  Attributes:
+    package: which of `_PACKAGES` it is in.
+    path: its file.
+    version: hash of the file without the fault.
+    operator: cosmic-ray's name of the fault, and `occurrence`, which of them in the file.
+    line: where it is, from 1.
+  """
+  package: str
+  path: str
+  version: str
+  operator: str
+  occurrence: int
+  line: int
+
+  @property
+  def key(self) -> str:
+    return f'{self.path}:{self.version}:{self.operator}:{self.occurrence}'
+
+
+def _operators() -> List[str]:
+  pairs = [('Binary', _BINARY), ('Comparison', _COMPARISON)]
+  return [f'Replace{kind}Operator_{old}_{new}' for kind, table in pairs
+          for old, others in table.items() for new in others.split()] + list(_OTHER)
+
+
+def _ancestors(node) -> Iterator:
+  while node is not None:
+    yield node
+    node = node.parent
+
+
+def _is_annotation(node) -> bool:
+  """Whether a node of the syntax tree is the type of a variable, an argument or a result."""
+  parent = node.parent
+  if parent is None or parent.type not in ('annassign', 'tfpdef', 'funcdef'):
+    return False
+  return node is {'annassign': lambda: parent.children[1], 'tfpdef': lambda: parent.children[2],
+                  'funcdef': lambda: parent.annotation}[parent.type]()
+
+
+def _is_left_out(operator: str, node) -> bool:
+  """Whether a fault at a node of the syntax tree would change nothing that a program does."""
+  if operator.startswith('ReplaceBinaryOperator') and node.parent.type not in _EXPRESSIONS:
+    return True
+  if operator == 'RemoveDecorator':
+    # Only tells authors of subclasses what they have forgotten.
+    return 'abstractmethod' in node.get_code()
+  above = list(_ancestors(node))
+  if any(each.type == 'fstring' or _is_annotation(each) for each in above):
+    return True
+  # Lines for the screen.
+  calls = (each for each in above if each.type in ('power', 'atom_expr'))
+  return any(each.get_code().strip().startswith(('self._log(', 'log(')) for each in calls)
+
+
+def mutants(root: pathlib.Path) -> List[Mutant]:
+  """All mutants of all packages below `root`, in a fixed order."""
+  from cosmic_ray import ast, plugins  # pylint: disable=g-import-not-at-top
+  found = []
+  for package in _PACKAGES:
+    place = root / 'graphsane_tf' / package
+    for path in [place] if place.suffix else sorted(place.rglob('*.py')):
+      code = path.read_text()
+      tree, version = ast.get_ast(code), hashlib.sha1(code.encode()).hexdigest()[:10]
+      for name in _operators():
+        operator = plugins.get_operator(f'core/{name}')()
+        positions = ((node, start) for node in ast.ast_nodes(tree)
+                     for start, _ in operator.mutation_positions(node))
+        for occurrence, (node, start) in enumerate(positions):
+          if not _is_left_out(name, node):
+            found.append(Mutant(package, str(path.relative_to(root)), version, name, occurrence,
+                                start[0]))
+  return found
+
+
+def mutated(code: str, mutant: Mutant) -> str:
+  """The file's text with the fault in it."""
+  from cosmic_ray import mutating, plugins  # pylint: disable=g-import-not-at-top
+  return mutating.mutate_code(code, plugins.get_operator(f'core/{mutant.operator}')(),
+                              mutant.occurrence)
+
+
+def sample(everything: List[Mutant], size: int, seed: int) -> List[Mutant]:
+  """`size` mutants of each package, from its files in proportion to their mutants, in random order.
+
+  A file's mutants are drawn with a seed of its own: a change of one file changes no other file's sample,
+  apart from its size.
+  """
+  chosen = []
+  for package in _PACKAGES:
+    files = collections.defaultdict(list)
+    for mutant in everything:
+      if mutant.package == package:
+        files[mutant.path].append(mutant)
+    total = sum(map(len, files.values()))
+    wanted = min(size, total)
+    # Largest remainders, so that the parts add up.
+    exact = {path: wanted * len(found) / total for path, found in files.items()}
+    counts = {path: int(value) for path, value in exact.items()}
+    rest = sorted(files, key=lambda path: counts[path] - exact[path])
+    for path in rest[:wanted - sum(counts.values())]:
+      counts[path] += 1
+    for path, found in files.items():
+      chosen += random.Random(f'{seed}:{path}').sample(found, counts[path])
+  random.Random(seed).shuffle(chosen)
+  return chosen
+
+
+def wilson(successes: int, trials: int, z: float = 1.96) -> Tuple[float, float]:
+  """The 95 % Wilson interval of a share."""
+  if not trials:
+    return 0., 1.
+  share, square = successes / trials, z * z / trials
+  middle = (share + square / 2) / (1 + square)
+  half = z * math.sqrt(share * (1 - share) / trials + square / (4 * trials)) / (1 + square)
+  return middle - half, middle + half
+
+
+class Results:
+  """What happened to each mutant, in a file with a line for each; the last line about one counts."""
+
+  def __init__(self, folder: pathlib.Path):
+    self._path = folder / 'results.jsonl'
+    self.known: Dict[str, Dict] = {}
+    if self._path.exists():
+      for line in self._path.read_text().splitlines():
+        entry = json.loads(line)
+        self.known[entry['key']] = entry
+
+  def add(self, key: str, **entry) -> None:
+    self.known[key] = {'key': key, **entry}
+    with open(self._path, 'a') as file:
+      file.write(json.dumps(self.known[key]) + '\n')
+      file.flush()
+      os.fsync(file.fileno())
+
+
+class Server:
+  """Runs tests in forks of a process that has imported TensorFlow and never called it."""
+
+  def __init__(self, folder: pathlib.Path):
+    self._output = folder / 'output.txt'
+    # pylint: disable=g-import-not-at-top,unused-import
+    import graphsane_tf
+    import optuna
+    import pandas
+    import pytest
+    import scipy.optimize
+    import scipy.stats
+    import sklearn.cluster
+    import sklearn.isotonic
+    import tensorflow
+    import tf_keras
+    self._pytest = pytest
+    sys.dont_write_bytecode = True
+
+  def run(self, tests: List[str], keyword: str, limit: float) -> Tuple[str, float, str]:
+    """Runs tests until one fails.
+
+    Args:
+      tests: files or folders, in the order in which they are run.
+      keyword: what is run of them (pytest's -k); '' is everything.
+      limit: seconds that they may take.
+
+    Returns:
+      'killed', 'survived' or 'timeout', the seconds, and what failed.
+    """
+    started = time.monotonic()
+    child = os.fork()
+    if not child:
+      self._test(tests, keyword)
+    while True:
+      pid, status = os.waitpid(child, os.WNOHANG)
+      seconds = time.monotonic() - started
+      if pid:
+        code = os.waitstatus_to_exitcode(status)
+        break
+      if seconds > limit:
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return 'timeout', seconds, ''
+      time.sleep(.05)
+    if not code:
+      return 'survived', seconds, ''
+    lines = self._output.read_text(errors='replace').splitlines()
+    failed = [line[:160] for line in lines if line.startswith(('FAILED', 'ERROR'))]
+    return 'killed', seconds, failed[0] if failed else f'exit code {code}'
+
+  def _test(self, tests, keyword):
+    """The child's life."""
+    code = 9
+    try:
+      os.setsid()
+      with open(self._output, 'w') as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+      resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+      # Without conftest.py, which puts long files first.
+      code = self._pytest.main(['-q', '-x', '--tb=line', '-o', 'addopts=', '--noconftest', '-p',
+                                'no:cacheprovider', '-m', 'not slow', '-k', keyword, *tests])
+    finally:
+      os._exit(int(code))
+
+
+def _copy(root: pathlib.Path, target: pathlib.Path) -> None:
+  """A copy of the tree in which faults can be planted."""
+  shutil.rmtree(target, ignore_errors=True)
+  ignored = shutil.ignore_patterns('.*', '__pycache__', '*.egg-info', 'data', 'runs', 'build', 'dist')
+  shutil.copytree(root, target, ignore=lambda folder, names: (
+      ignored(folder, names) if pathlib.Path(folder) == root else {'__pycache__'} & set(names)))
+
+
+def _limit(server: Server, results: Results, tests: List[str], keyword: str) -> float:
+  """Seconds that a mutant may take: several times what the tests take without a fault.
+
+  Raises:
+    SystemExit: if they fail without a fault.
+  """
+  total = 0.
+  for test in tests:
+    key = f'without a fault: {test} {keyword}'
+    if key not in results.known:
+      outcome, seconds, failed = server.run([test], keyword, 1800.)
+      if outcome != 'survived':
+        raise SystemExit(f'error: {test} fails without any fault ({failed}).')
+      results.add(key, seconds=seconds)
+    total += results.known[key]['seconds']
+  return 120. + 5. * total
+
+
+def run(chosen: List[Mutant], folder: pathlib.Path, again: bool) -> None:
+  """Tests the mutants that have no result yet, in the current folder, which is a copy of the tree."""
+  server, results = Server(folder), Results(folder)
+  todo = [m for m in chosen if m.key not in results.known
+          or (again and results.known[m.key]['outcome'] != 'killed')]
+  for number, mutant in enumerate(todo):
+    path = pathlib.Path(mutant.path)
+    tests, keyword = mutation_tests.tests_of(mutant.path)
+    limit = _limit(server, results, tests, keyword)
+    code = path.read_text()
+    planted = mutated(code, mutant)
+    try:
+      path.write_text(planted)
+      outcome, seconds, failed = server.run(tests, keyword, limit)
+    finally:
+      path.write_text(code)
+    lines = zip(code.splitlines(), planted.splitlines())
+    change = next(((old, new) for old, new in lines if old != new), ('', ''))
+    results.add(mutant.key, outcome=outcome, seconds=round(seconds, 1), failed=failed,
+                package=mutant.package, path=mutant.path, line=mutant.line,
+                change=[part.strip() for part in change])
+    print(f'{number + 1}/{len(todo)}  {outcome:8}  {seconds:5.1f} s  {mutant.path}:{mutant.line}  '
+          f'{mutant.operator}', flush=True)
+
+
+def report(everything: List[Mutant], chosen: List[Mutant], folder: pathlib.Path) -> str:
+  """The score by package and the survivors of a sample."""
+  known = Results(folder).known
+  lines = ['| package | mutants | sampled | killed | timeouts | survived | score | 95 % interval |',
+           '|---|---|---|---|---|---|---|---|']
+  weighted, done = 0., [m for m in chosen if m.key in known]
+  for package in (*_PACKAGES, 'all'):
+    inside = lambda m, package=package: package in ('all', m.package)
+    found = collections.Counter(known[m.key]['outcome'] for m in done if inside(m))
+    number, size = sum(found.values()), sum(map(inside, everything))
+    caught = number - found['survived']
+    low, high = wilson(caught, number)
+    weighted += size * caught / max(number, 1) if package != 'all' else 0.
+    lines.append(
+        f'| {package} | {size} | {number} | {found["killed"]} | {found["timeout"]} | '
+        f'{found["survived"]} | {100 * caught / max(number, 1):.1f} % | '
+        f'{100 * low:.1f} to {100 * high:.1f} % |')
+  lines.append(f'\nWeighted by the packages\' mutants: {100 * weighted / len(everything):.1f} %.')
+  if len(done) < len(chosen):
+    lines.append(f'{len(chosen) - len(done)} of the sample are still to be tested.')
+  for mutant in sorted(done, key=lambda m: (m.path, m.line)):
+    entry = known[mutant.key]
+    if entry['outcome'] != 'killed':
+      lines.append(f'\n{entry["outcome"]}: {mutant.path}:{mutant.line} {mutant.operator}\n'
+                   f'  - {entry["change"][0]}\n  + {entry["change"][1]}')
+  return '\n'.join(lines)
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__)
+  parser.add_argument('--sample', type=int, default=60, help='mutants of each package')
+  parser.add_argument('--seed', type=int, default=1, help='of the sample')
+  parser.add_argument('--only', default='', help='only files whose path contains this')
+  parser.add_argument('--again', action='store_true', help='test survivors and timeouts once more')
+  parser.add_argument('--report', action='store_true', help='only show the results so far')
+  parser.add_argument('--folder', default='.mutation', help='where results and the copy are')
+  parser.add_argument('--inside', action='store_true', help=argparse.SUPPRESS)
+  options = parser.parse_args()
+  folder, root = pathlib.Path(options.folder).resolve(), pathlib.Path.cwd()
+  everything = mutants(root)
+  chosen = [m for m in sample(everything, options.sample, options.seed) if options.only in m.path]
+  if options.inside:
+    run(chosen, folder, options.again)
+    return
+  folder.mkdir(exist_ok=True)
+  if not options.report:
+    _copy(root, folder / 'tree')
+    subprocess.run(
+        [sys.executable, '-m', 'tests.mutation', '--inside', *sys.argv[1:], f'--folder={folder}'],
+        cwd=folder / 'tree', check=True,
+        env={**os.environ, 'PYTHONPATH': str(folder / 'tree'), 'PYTHONDONTWRITEBYTECODE': '1'})
+  print(report(everything, chosen, folder))
+
+
+if __name__ == '__main__':
+  main()

@@ -1,0 +1,73 @@
+"""Names of run folders, and what config.json keeps of a log."""
+import pathlib
+
+import pytest
+
+from graphsane_tf.config import default_config
+from graphsane_tf.training import workdir
+
+
+def test_flatten():
+  assert workdir.flatten({'a': {'b': 1, 'c': {'d': (1, 2)}}, 'e': None}) == {
+      'a.b': 1, 'a.c.d': [1, 2], 'e': None}
+
+
+def _data(name, **options):
+  return {'name': name, 'data_dir': 'd', 'overrides': {}, 'csv_options': {}, 'drift_options': {},
+          **options}
+
+
+@pytest.mark.parametrize('data,choices', [
+    (_data('gowalla'), {'dataset': 'gowalla'}),
+    (_data('gowalla', overrides={'min_rating': 4, 'duplicates': None}, csv_options={'user_column': 'u'},
+           drift_options={'size': 'small'}), {'dataset': 'gowalla', 'min_rating': 4}),
+    (_data('drift', drift_options={'size': 'default', 'seed': 0, 'hide_categories': False}),
+     {'dataset': 'drift'}),
+    (_data('drift', drift_options={'size': 'small', 'seed': 3, 'hide_categories': True}),
+     {'dataset': 'drift', 'drift_size': 'small', 'drift_seed': 3, 'drift_hide_categories': True}),
+    (_data('csv', csv_options={'interactions': '/x/../y.csv', 'user_column': 'u', 'item_column': None}),
+     {'dataset': 'csv', 'interactions': '/y.csv', 'user_column': 'u'}),
+    ({'name': 'drift', 'overrides': None, 'drift_options': None}, {'dataset': 'drift'}),
+])
+def test_choices_of_a_log(data, choices):
+  assert workdir.data_choices(data) == choices
+
+
+@pytest.mark.parametrize('data', [
+    _data('gowalla', overrides={'min_rating': 4}),
+    _data('drift', drift_options={'size': 'small', 'seed': 3}),
+    _data('csv', overrides={'min_user_interactions': 2},
+          csv_options={'interactions': '/y.csv', 'user_column': 'u', 'time_column': 't'})])
+def test_the_way_back(data):
+  choices = {**workdir.data_choices(data), 'fingerprint': 'abc'}
+  assert workdir.data_arguments(choices, 'd') == data
+  assert workdir.data_arguments(choices)['data_dir'] == 'data'
+
+
+def _name(choices, **changes):
+  config = default_config()
+  config.update_from_flattened_dict({k.replace('__', '.'): v for k, v in changes.items()})
+  return workdir.default_workdir(config, choices)
+
+
+def test_default_folders():
+  runs = pathlib.Path('runs')
+  drift = {'dataset': 'drift'}
+  assert _name(drift) == runs / 'drift-none-seed0'
+  assert _name({**drift, 'drift_size': 'small'}, kd='sgct', seed=7) == (
+      runs / 'drift-sgct-seed7-drift_size=small')
+  assert _name(drift, sampler='sane', model__fanout=(4, 2), train__learning_rate=.5) == (
+      runs / 'drift-none-seed0-fanout=4,2-sampler=sane-learning_rate=0.5')
+  named = _name({'dataset': 'csv', 'interactions': '/a/my log.v2.csv', 'user_column': 'u/v'}).name
+  assert named.startswith('csv-my_log-') and named.endswith('-none-seed0-user_column=u_v')
+  assert len(named.split('-')[2]) == 6
+  assert named != _name({'dataset': 'csv', 'interactions': '/b/my log.v2.csv',
+                         'user_column': 'u/v'}).name
+
+
+def test_long_names_are_cut_and_stay_different():
+  # 'drift-none-seed0-base_from=' has 27 characters.
+  drift = {'dataset': 'drift'}
+  assert _name(drift, base_from='x' * 133).name == 'drift-none-seed0-base_from=' + 'x' * 133
+  long, other = (_name(drift, base_from='x' * 133 + end).name for end in 'yz')
+  assert len(long) == len(other) == 159 and long[:151] == other[:151] and long != other
