@@ -162,7 +162,8 @@ def grid_table(lines: Sequence[Dict[str, Any]], reference: str) -> Dict[str, Any
   def column(name):
     return [line.get(name) for line in lines]
   def spans(low, high, digits):
-    return [None if line.get(low) is None else f'{line[low]:.{digits}f} to {line[high]:.{digits}f}' for line in lines]
+    return [None if line.get(low) is None else f'{line[low]:.{digits}f} to {line[high]:.{digits}f}'
+            for line in lines]
   width = max((len(line.get('blocks', [])) for line in lines), default=0)
   columns = {
       'method': column('label'),
