@@ -168,34 +168,19 @@ def grid_table(lines: Sequence[Dict[str, Any]], reference: str) -> Dict[str, Any
     lines: from `rows`.
     reference: label of what they are relative to.
   """
+  def column(name):
+    return [line.get(name) for line in lines]
+  def spans(low, high, digits):
+    return [None if line.get(low) is None else f'{line[low]:.{digits}f} to {line[high]:.{digits}f}'
+            for line in lines]
   width = max((len(line.get('blocks', [])) for line in lines), default=0)
-  tested = any('p_value' in line for line in lines)
-  printed = any(line['published'] is not None for line in lines)
-  heads = ['method', *[f'block {k + 1}' for k in range(width)], 'average', '95 % interval',
-           f'% to {reference}']
-  if tested:
-    heads += ['against', 'gain %', 'gain 95 %', 'p', 'p (Holm)']
-  heads += ['s/block', 'seeds'] + (['published'] if printed else [])
-  cells = []
-  for line in lines:
-    if not line['seeds']:
-      cell = [line['label']] + [None] * (len(heads) - 1)
-      cell[heads.index('seeds')] = 0
-    else:
-      cell = [line['label'], *line['blocks'], line['average'], _span(line['low'], line['high'], 4),
-              line.get('delta')]
-      if tested:
-        cell += [line.get('partner'), line.get('gain'),
-                 _span(line.get('gain_low'), line.get('gain_high'), 1), line.get('p_value'),
-                 line.get('p_holm')]
-      cell += [line['seconds'], line['seeds']] + ([None] if printed else [])
-    if printed:
-      cell[-1] = line['published']
-    cells.append(cell)
-  # A single seed has no intervals: columns that would stay empty are left out.
-  keep = [k for k in range(len(heads)) if any(cell[k] is not None for cell in cells)]
-  return {'heads': [heads[k] for k in keep], 'cells': [[cell[k] for k in keep] for cell in cells]}
-
-
-def _span(low: Optional[float], high: Optional[float], digits: int) -> Optional[str]:
-  return None if low is None else f'{low:.{digits}f} to {high:.{digits}f}'
+  columns = {
+      'method': column('label'),
+      **{f'block {k + 1}': [line['blocks'][k] if line['seeds'] else None for line in lines] for k in range(width)},
+      'average': column('average'), '95 % interval': spans('low', 'high', 4), f'% to {reference}': column('delta'),
+      'against': column('partner'), 'gain %': column('gain'), 'gain 95 %': spans('gain_low', 'gain_high', 1),
+      'p': column('p_value'), 'p (Holm)': column('p_holm'), 's/block': column('seconds'), 'seeds': column('seeds'),
+      'published': column('published')}
+  # A single seed has no intervals, and not every table has tests or published numbers.
+  columns = {head: values for head, values in columns.items() if any(value is not None for value in values)}
+  return {'heads': list(columns), 'cells': [list(cells) for cells in zip(*columns.values())]}

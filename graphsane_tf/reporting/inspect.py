@@ -1,4 +1,4 @@
-"""One user's negative reservoir: what SANE saw of him, and what it drew from."""
+"""One user's negative reservoir: what SANE saw of them, and what it drew from."""
 import pathlib
 from typing import Any, Dict, List, Optional
 
@@ -36,7 +36,7 @@ def explain_user(run: IncrementalRun, block: Optional[int], user_id: str) -> Dic
     (by the finished model), category, probability.
 
   Raises:
-    UserError: if the user has no reservoir in the block; it says in which blocks he has one.
+    UserError: if the user has no reservoir in the block; it says in which blocks they have one.
   """
   user, block = _find(run, block, user_id)
   return _Block(run, block).explain(user)
@@ -113,7 +113,7 @@ class _Block:
 
 
 def _find(run: IncrementalRun, block: Optional[int], user_id: str):
-  """The user's number and a block in which he has a reservoir."""
+  """The user's number and a block in which they have a reservoir."""
   log, stream = run.interactions, run.stream
   places = np.flatnonzero(log.user_ids == user_id)
   if not len(places):
@@ -126,7 +126,7 @@ def _find(run: IncrementalRun, block: Optional[int], user_id: str):
     return user, has[-1]
   if block not in has:
     asked = f' in block {block}' if block is not None else ''
-    known = f'he has one in block {", ".join(map(str, has))}' if has else 'he has none in any block'
+    known = f'they have one in block {", ".join(map(str, has))}' if has else 'they have none in any block'
     raise UserError(f'user {user_id} has no reservoir{asked}, which takes interactions in that '
                     f'block and in one before: {known}.')
   return user, block

@@ -25,7 +25,7 @@ _LONGEST_NAME = 120
 def text(value: Any) -> str:
   """A value as a flag takes it: 0.0 is '0', (10, 5) is '(10,5)'."""
   if isinstance(value, (tuple, list)):
-    return f'({",".join(map(text, value))}{"," if len(value) == 1 else ""})'
+    return f'({",".join(map(text, value))})'
   return repr(value).removesuffix('.0') if isinstance(value, float) else str(value)
 
 
@@ -43,8 +43,7 @@ def setting(flag: str) -> Tuple[str, str]:
 
 def settings(given: Sequence[str]) -> Dict[str, str]:
   """What flags mean together: a later one counts, and spelling does not."""
-  return {name: value.lower() if value.lower() in ('true', 'false') else value
-          for name, value in map(setting, given)}
+  return dict(map(setting, given))
 
 
 def joined(given: Sequence[str]) -> List[str]:

@@ -87,7 +87,8 @@ def test_a_row_counts_before_the_flags_of_all_cells():
 @pytest.mark.fault('bad configuration value')
 @pytest.mark.parametrize('extra, words', [
     ('--config.nope=1', "--config.nope=1: the configuration has no field 'nope'"),
-    ('--config.sane.nope=1', "the configuration has no field 'nope'"), ('--config=missing.py', '--config=missing.py: .*No such file'),
+    ('--config.sane.nope=1', "the configuration has no field 'nope'"),
+    ('--config=missing.py', '--config=missing.py: .*No such file'),
     ('--epochs=few', '--epochs=few: .*invalid literal')])
 def test_flags_that_make_no_configuration(extra, words):
   with pytest.raises(UserError, match=words):
@@ -115,7 +116,8 @@ def test_rows_with_another_model_have_a_base_block_of_their_own():
   rows = [grid.Row('plain'), grid.Row('light', {'backbone': 'lightgcn'}),
           grid.Row('light, sgct', {'backbone': 'lightgcn', 'kd': 'sgct'})]
   cells = {cell.name: cell for cell in grid.cells(rows, {'drift': []}, 1, 'grid')}
-  assert list(cells) == ['base', 'fine_tune', 'base-backbone=lightgcn', 'backbone=lightgcn', 'backbone=lightgcn-sgct']
+  assert list(cells) == ['base', 'fine_tune', 'base-backbone=lightgcn', 'backbone=lightgcn',
+                         'backbone=lightgcn-sgct']
   assert cells['base-backbone=lightgcn'].flags == ('--seed=0', '--config.backbone=lightgcn')
   assert cells['backbone=lightgcn-sgct'].base.name == 'base-backbone=lightgcn'
   assert cells['fine_tune'].base.name == 'base'

@@ -13,10 +13,10 @@ from graphsane_tf.reporting.tables.parts import ADAPTIVE, NO_PRIOR, REVERSED_PRI
 from graphsane_tf.runs import grid
 from graphsane_tf.runs.workdir import data_arguments
 
-_NOTE = ('Real shift: users whose counts in the block are at least three times as likely with a moving interest as '
-         'with a constant one. Planted: users of drift who move in the block. Gain and Wilcoxon\'s p are against '
-         'the same reservoir without prior, over (block, user) pairs with their means over seeds; p (Holm): '
-         'corrected for the comparisons of this table.')
+_NOTE = ('Real shift: users whose counts in the block are at least three times as likely with a moving '
+         'interest as with a constant one. Planted: users of drift who move in the block. Gain and '
+         'Wilcoxon\'s p are against the same reservoir without prior, over (block, user) pairs with '
+         'their means over seeds; p (Holm): corrected for the comparisons of this table.')
 
 
 def _planted(data: Dict[str, Any]) -> Dict[int, np.ndarray]:
