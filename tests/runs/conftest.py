@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from tests.training import small_runs
+from tests.runs import small_runs
 
 
 @pytest.fixture(name='finished_run', scope='session')

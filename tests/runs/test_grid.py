@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from graphsane_tf.errors import UserError
-from graphsane_tf.training import grid
+from graphsane_tf.runs import grid
 
 
 def _cell(dataset='drift', seed=0, name='sane', base=pathlib.Path('g/base'), flags=(),

@@ -8,10 +8,10 @@ import pytest
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
 from graphsane_tf.serving import export
-from graphsane_tf.training import incremental
+from graphsane_tf.runs import incremental
 from graphsane_tf.training.store import BlockStore
 from tests import run_files
-from tests.training.small_runs import LOG, run, settings, state_file
+from tests.runs.small_runs import LOG, run, settings, state_file
 
 
 def change(path, **fields):

@@ -9,11 +9,12 @@ import pytest
 
 from graphsane_tf.config import resolved
 from graphsane_tf.errors import UserError
-from graphsane_tf.training import incremental, memory
+from graphsane_tf.runs import capacity as memory
+from graphsane_tf.runs import incremental
 from graphsane_tf.training.block import BlockTrainer, Diverged, new_model
 from graphsane_tf.training.store import BlockStore
 from tests import logs, run_files
-from tests.training.small_runs import LOG, run, settings, state_file
+from tests.runs.small_runs import LOG, run, settings, state_file
 
 
 @pytest.mark.fault('damaged checkpoint')

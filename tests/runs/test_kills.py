@@ -20,7 +20,8 @@ import graphsane_tf
 import numpy as np
 import tensorflow as tf
 from graphsane_tf import files
-from graphsane_tf.training import block, incremental, store
+from graphsane_tf.training import block, store
+from graphsane_tf.runs import incremental
 from tests import logs
 
 folder, phases = sys.argv[1], json.loads(sys.argv[2])

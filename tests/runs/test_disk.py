@@ -12,7 +12,7 @@ import pytest
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
 from tests import run_files
-from tests.training.small_runs import run, settings, state_file
+from tests.runs.small_runs import run, settings, state_file
 
 
 @pytest.fixture(name='stranger')

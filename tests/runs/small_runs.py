@@ -1,5 +1,5 @@
 """A run of two blocks that takes seconds, for tests of what may happen to its folder."""
-from graphsane_tf.training import incremental
+from graphsane_tf.runs import incremental
 from tests import logs
 
 LOG = logs.random_log()

@@ -4,7 +4,7 @@ import pathlib
 import pytest
 
 from graphsane_tf.config import default_config
-from graphsane_tf.training import workdir
+from graphsane_tf.runs import workdir
 
 
 def test_flatten():

@@ -4,8 +4,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from graphsane_tf.data.blocks import BlockStream
-from graphsane_tf.training.context import BlockContext
+from graphsane_tf.blocks.stream import BlockStream
+from graphsane_tf.blocks.context import BlockContext
 from tests import logs
 
 
