@@ -20,4 +20,4 @@ def _select_legacy_keras() -> None:
 
 _select_legacy_keras()
 
-__version__ = '0.1.0'
+__version__ = '0.2.0'

@@ -2,6 +2,7 @@
 
   python -m graphsane_benchmark.processes NUM_USERS NUM_ITEMS NUM_EDGES STEPS
 """
+import os
 import pathlib
 import resource
 import subprocess
@@ -21,8 +22,10 @@ _STEPS = 200
 
 
 def _child(*arguments: str) -> subprocess.CompletedProcess:
+  place = str(pathlib.Path(__file__).resolve().parents[1])
+  path = os.pathsep.join([place, *filter(None, [os.environ.get('PYTHONPATH')])])
   return subprocess.run([sys.executable, '-m', 'graphsane_benchmark.processes', *arguments],
-                        capture_output=True, text=True, check=False)
+                        env={**os.environ, 'PYTHONPATH': path}, capture_output=True, text=True, check=False)
 
 
 def memory_section(shape: logs.Shape, edges: Sequence[int],

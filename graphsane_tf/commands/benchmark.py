@@ -1,7 +1,10 @@
 """Measures speed and memory: every figure a ratio of two things timed in turn in one process."""
+import importlib.util
+
 from absl import flags
 
 from graphsane_tf import cli
+from graphsane_tf.errors import UserError
 
 HELP = 'Measures speed and memory: every figure a ratio of two things timed in turn in one process.'
 EXAMPLES = ('graphsane benchmark --quick', 'graphsane benchmark --json=benchmark.json')
@@ -23,6 +26,9 @@ def define():
 
 def main():
   values = flags.FLAGS
+  if importlib.util.find_spec('graphsane_benchmark') is None:
+    raise UserError('the benchmark is not installed with the package in editable mode: run '
+                    'python experiments/benchmark.py in the checkout.')
   cli.load_tensorflow_quietly()
   from graphsane_benchmark import suite  # pylint: disable=g-import-not-at-top
   suite.run(quick=values.quick, only=values.only, repeats=values.repeats, path=values.json,
