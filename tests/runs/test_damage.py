@@ -124,14 +124,13 @@ def test_a_flipped_byte_anywhere_in_a_checkpoint_is_one_sentence(run_copy):
   store = BlockStore(run_copy, 1)
   best = store.load()['best']
   expected = {name: v.numpy() for name, v in job.load_model(1).backbone.named_variables().items()}
-  whole = store.sampler_state()
   rng = np.random.default_rng(0)
   found = 0
   for path in sorted(store.folder.glob(f'{best}.*')):
     data = path.read_bytes()
     for place in {0, len(data) - 1, *rng.integers(0, len(data), 60).tolist()}:
       path.write_bytes(data[:place] + bytes([data[place] ^ (1 << int(rng.integers(8)))]) + data[place + 1:])
-      for read in (lambda: job.load_model(1), store.sampler_state):
+      for read in (lambda: job.load_model(1), lambda: store.check(best)):
         try:
           read()
         except UserError as error:
@@ -145,7 +144,6 @@ def test_a_flipped_byte_anywhere_in_a_checkpoint_is_one_sentence(run_copy):
       path.write_bytes(data)
   # Only bytes that nothing is read from, such as padding, may pass.
   assert found > 230
-  np.testing.assert_array_equal(store.sampler_state()['cumulative'], whole['cumulative'])
   for name, variable in job.load_model(1).backbone.named_variables().items():
     np.testing.assert_array_equal(variable.numpy(), expected[name])
 

@@ -18,8 +18,8 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.random import Seeds
 from graphsane_tf.serving import export
 from graphsane_tf.runs import incremental
-from graphsane_tf.training.block import BlockTrainer, new_model
-from graphsane_tf.training.store import BlockStore
+from graphsane_tf.training import assembly
+from graphsane_tf.training.block import new_model
 from tests import logs
 
 _ALL = list(itertools.product(distillation.REGISTRY, replay.REGISTRY, backbones.REGISTRY))
@@ -68,13 +68,8 @@ def _make(tmp_path_factory):
 
   def make(config, moved=True):
     config = config_lib.resolved(config)
-    run = incremental.IncrementalRun.__new__(incremental.IncrementalRun)
-    run.config, run.interactions = config, log
-    run.stream = incremental.BlockStream(log, config.blocks.base_fraction, 2)
-    previous = new_model(config, run.context(0), 1e-3)
-    context = run.context(1)
-    run._replay(context)
-    trainer = BlockTrainer(config, context, previous, BlockStore(folder, 1), log=lambda _: None)
+    previous = new_model(config, assembly.context_of(config, log, 0), 1e-3)
+    trainer = assembly.trainer_for(config, log, 1, folder, previous)
     # Fresh weights are tiny: with larger ones every term of a loss counts.
     rng = np.random.default_rng(0)
     old = previous.backbone.named_variables()
@@ -86,7 +81,7 @@ def _make(tmp_path_factory):
         variable.assign_add(.05 * rng.normal(size=value.shape))
     # The teacher copies nothing before it is first asked; the distiller may have asked already.
     teacher = Teacher(previous.backbone, previous.graph)
-    trainer.distiller.__init__(config, context, teacher, (config.seed, 1))
+    trainer.distiller.__init__(config, trainer.context, teacher, (config.seed, 1))
     return trainer, previous
 
   return make
