@@ -93,6 +93,12 @@ def test_times_of_arrow_carry_their_unit():
   assert read(stamps, stamps.cast(pa.timestamp('us'), safe=False)) == ([SECONDS, 5] * 2, None)
 
 
+def test_a_number_is_a_number_also_among_dates():
+  """2015 alone counts seconds; that it is a year in ISO 8601 must not depend on the other rows."""
+  assert read(['2015', '7']) == ([2015, 7], None)
+  assert read(['2015', '1970-01-02', '7']) == ([2015, 86400, 7], None)
+
+
 @pytest.mark.parametrize('value', ['now', 'today', 'NaT', '', 'inf', '1e30', '0x10', None])
 @pytest.mark.parametrize('others', ['5', '2015-08-26'])
 @pytest.mark.fault('malformed log')
