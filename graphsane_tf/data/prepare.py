@@ -186,7 +186,7 @@ def _is_fresh(folder: pathlib.Path, sources: List[pathlib.Path]) -> bool:
   if touched:
     # On a disk that cannot be written the file is only hashed again next time.
     with contextlib.suppress(OSError, UserError):
-      files.write_json(folder / storage.MANIFEST, manifest)
+      storage.write_manifest(folder, manifest)
   return True
 
 

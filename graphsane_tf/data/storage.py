@@ -1,4 +1,6 @@
 """The prepared folder: a cleaned log as Parquet files beside a manifest that vouches for them."""
+import hashlib
+import json
 import pathlib
 from typing import Any, Dict, Optional
 
@@ -12,6 +14,7 @@ from graphsane_tf.errors import UserError
 
 FORMAT = 1
 MANIFEST = 'manifest.json'
+_DIGEST = 'manifest_sha256'
 _TABLES = ('interactions.parquet', 'users.parquet', 'items.parquet', 'categories.parquet')
 
 
@@ -34,7 +37,7 @@ def write_prepared(interactions: Interactions, folder, manifest_extra: Dict[str,
   with files.replaced_directory(folder) as temporary:
     for file_name, table in zip(_TABLES, tables):
       pq.write_table(table, temporary / file_name)
-    files.write_json(temporary / MANIFEST, {
+    write_manifest(temporary, {
         'format': FORMAT,
         'name': interactions.name,
         'fingerprint': interactions.fingerprint,
@@ -47,8 +50,18 @@ def write_prepared(interactions: Interactions, folder, manifest_extra: Dict[str,
     })
 
 
+def write_manifest(folder, manifest: Dict[str, Any]) -> None:
+  """Writes a manifest with a digest of itself."""
+  files.write_json(pathlib.Path(folder) / MANIFEST, {**manifest, _DIGEST: _digest(manifest)})
+
+
+def _digest(manifest: Dict[str, Any]) -> str:
+  content = {key: value for key, value in manifest.items() if key != _DIGEST}
+  return hashlib.sha256(json.dumps(content, sort_keys=True).encode('utf-8')).hexdigest()
+
+
 def read_manifest(folder) -> Optional[Dict[str, Any]]:
-  """The manifest of a prepared folder, or None when it is missing or malformed."""
+  """The manifest of a prepared folder, or None when it is missing, malformed or changed."""
   try:
     manifest = files.read_json(pathlib.Path(folder) / MANIFEST)
   except (UserError, OSError, UnicodeDecodeError, RecursionError):
@@ -60,15 +73,17 @@ def _is_manifest(value: Any) -> bool:
   """Whether what a manifest holds has the types that reading it relies on."""
   if not isinstance(value, dict) or value.get('format') != FORMAT:
     return False
-  # Manifests of before there were notes have none.
+  # Manifests of earlier versions have no notes and no digest.
   value.setdefault('notes', [])
+  if _DIGEST in value and value[_DIGEST] != _digest(value):
+    return False
   kinds = {'name': str, 'fingerprint': str, 'sha256': dict, 'sources': list, 'notes': list}
   if not all(isinstance(value.get(key), kind) for key, kind in kinds.items()):
     return False
   if not all(isinstance(note, str) for note in value['notes']):
     return False
-  return all(isinstance(entry, dict) and {'file', 'bytes', 'mtime_ns', 'sha256'} <= set(entry)
-             for entry in value['sources'])
+  return all(isinstance(entry, dict) and isinstance(entry.get('file'), str)
+             and {'bytes', 'mtime_ns', 'sha256'} <= set(entry) for entry in value['sources'])
 
 
 def read_prepared(folder) -> Optional[Interactions]:
