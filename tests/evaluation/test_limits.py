@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from graphsane_tf import backbones
 from graphsane_tf.config import default_config
-from graphsane_tf.evaluation import audit, forgetting, metrics, protocol, ranking
+from graphsane_tf.evaluation import forgetting, metrics, protocol, ranking
+from graphsane_tf.reporting import audit
 from graphsane_tf.graph import csr, views
 
 

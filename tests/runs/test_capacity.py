@@ -4,9 +4,9 @@ import tensorflow as tf
 
 from graphsane_tf import backbones
 from graphsane_tf.config import default_config, resolved
-from graphsane_tf.data.blocks import Block
+from graphsane_tf.blocks.stream import Block
 from graphsane_tf.errors import UserError
-from graphsane_tf.training import memory
+from graphsane_tf.runs import capacity as memory
 
 
 def _config(name, size):

@@ -4,8 +4,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from graphsane_tf.data.blocks import BlockStream
-from graphsane_tf.training.context import BlockContext
+from graphsane_tf.blocks import context as contexts
+from graphsane_tf.blocks.stream import BlockStream
 from tests import logs
 
 
@@ -39,13 +39,13 @@ def test_tables_are_those_of_their_rows(log, index):
     table = getattr(context, name)
     assert _pairs(table) == pairs, name
     assert (table.num_rows, table.num_columns) == (context.num_users, context.num_items)
-  np.testing.assert_array_equal(context.history_users, log.user[:start])
   np.testing.assert_array_equal(context.users, log.user[start:stop])
   np.testing.assert_array_equal(context.items, log.item[start:stop])
   np.testing.assert_array_equal(
       context.popularity, [np.sum(log.item[:stop] == item) for item in range(context.num_items)])
   np.testing.assert_array_equal(context.item_category, log.item_category[:context.num_items])
-  assert context.representation_dim == 0
+  assert (context.num_rows, context.block_rows) == (stop, stop - start)
+  assert context.representation_dim == 0 and logs.context_of(log, index, 7).representation_dim == 7
 
 
 def test_nodes_known_before(log):
@@ -65,9 +65,9 @@ def test_later_rows_do_not_exist(log):
 
 
 def test_replayed_rows_are_positives_of_no_other_table(log):
-  context = logs.context_of(log, 1)
-  start, stop = BlockStream(log).cuts[1:3]
-  context.replay(np.array([3, 0]))
+  stream = BlockStream(log)
+  start, stop = stream.cuts[1:3]
+  context = contexts.cut(log, stream.block(1), stream.block(0), np.array([3, 0]))
   old, new = _rows(log, 0, 1) | _rows(log, 3, 4), _rows(log, start, stop)
   assert list(zip(context.users, context.items))[-2:] == [
       (log.user[row], log.item[row]) for row in (3, 0)]
@@ -77,4 +77,4 @@ def test_replayed_rows_are_positives_of_no_other_table(log):
 
 def test_a_log_without_categories(log):
   bare = dataclasses.replace(log, item_category=None, category_names=None)
-  assert BlockContext(bare, BlockStream(bare).block(0), None).item_category is None
+  assert contexts.cut(bare, BlockStream(bare).block(0), None).item_category is None

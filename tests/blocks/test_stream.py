@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from graphsane_tf.data.blocks import Block, BlockStream
+from graphsane_tf.blocks.stream import Block, BlockStream
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.errors import UserError
 
