@@ -22,9 +22,16 @@ import sys
 import time
 from typing import Dict, Iterator, List, Tuple
 
+import pytest
+
 from tests import mutation_tests
 
-_PACKAGES = ('training', 'negatives', 'distillation', 'clustering', 'evaluation', 'data/blocks.py')
+# What is mutated, below graphsane_tf.
+_PACKAGES = {
+    'training': ['training', 'graph/scores.py'], 'runs': ['runs'],
+    'negatives': ['negatives', 'graph/draws.py'], 'distillation': ['distillation'],
+    'clustering': ['clustering'], 'evaluation': ['evaluation', 'graph/topk.py', 'reporting/audit.py'],
+    'blocks': ['blocks/stream.py', 'blocks/context.py', 'blocks/batch.py']}
 
 # Replacements that somebody might mistype. cosmic-ray has eleven for each arithmetic operator; most raise
 # an error wherever they are planted, which would flatter the score.
@@ -106,9 +113,11 @@ def mutants(root: pathlib.Path) -> List[Mutant]:
   """All mutants of all packages below `root`, in a fixed order."""
   from cosmic_ray import ast, plugins  # pylint: disable=g-import-not-at-top
   found = []
-  for package in _PACKAGES:
-    place = root / 'graphsane_tf' / package
-    for path in [place] if place.suffix else sorted(place.rglob('*.py')):
+  for package, places in _PACKAGES.items():
+    paths = [path for place in places for path in (
+        [root / 'graphsane_tf' / place] if place.endswith('.py')
+        else sorted((root / 'graphsane_tf' / place).rglob('*.py')))]
+    for path in paths:
       code = path.read_text()
       tree, version = ast.get_ast(code), hashlib.sha1(code.encode()).hexdigest()[:10]
       for name in _operators():
@@ -184,6 +193,19 @@ class Results:
       os.fsync(file.fileno())
 
 
+class _InOrder:
+  """A plugin for pytest: tests are run in the order of the command line, whatever conftest.py wants."""
+
+  def __init__(self, tests: List[str]):
+    self._tests = tests
+
+  @pytest.hookimpl(trylast=True)
+  def pytest_collection_modifyitems(self, items):
+    place = lambda item: min((k for k, test in enumerate(self._tests)
+                              if str(item.path).startswith(os.path.abspath(test))), default=0)
+    items.sort(key=place)
+
+
 class Server:
   """Runs tests in forks of a process that has imported TensorFlow and never called it."""
 
@@ -193,14 +215,12 @@ class Server:
     import graphsane_tf
     import optuna
     import pandas
-    import pytest
     import scipy.optimize
     import scipy.stats
     import sklearn.cluster
     import sklearn.isotonic
     import tensorflow
     import tf_keras
-    self._pytest = pytest
     sys.dont_write_bytecode = True
 
   def run(self, tests: List[str], keyword: str, limit: float) -> Tuple[str, float, str]:
@@ -244,9 +264,9 @@ class Server:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
       resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-      # Without conftest.py, which puts long files first.
-      code = self._pytest.main(['-q', '-x', '--tb=line', '-o', 'addopts=', '--noconftest', '-p',
-                                'no:cacheprovider', '-m', 'not slow', '-k', keyword, *tests])
+      code = pytest.main(
+          ['-q', '-x', '--tb=line', '-o', 'addopts=', '-p', 'no:cacheprovider', '-m', 'not slow', '-k',
+           keyword, *tests], plugins=[_InOrder(tests)])
     finally:
       os._exit(int(code))
 

@@ -4,59 +4,65 @@ from typing import List, Tuple
 _OBJECTIVE = 'tests/training/test_objective.py'
 _STEP = [_OBJECTIVE, 'tests/training/test_step.py', 'tests/benchmarking/test_plain.py',
          'tests/training/test_methods.py']
-_RUN = ['tests/training/test_incremental.py', 'tests/training/test_methods.py',
-        'tests/training/test_learning.py']
+_RUN = ['tests/runs/test_incremental.py', 'tests/training/test_learning.py',
+        'tests/training/test_methods.py']
+_FOLDER = ['tests/training/test_store.py', 'tests/runs/test_damage.py',
+           'tests/runs/test_folder.py', 'tests/runs/test_disk.py', *_RUN]
 _SAMPLER = ['tests/negatives/test_samplers.py', 'tests/negatives/test_behaviour.py',
             'tests/negatives/test_training.py']
 _SANE = ['tests/negatives/test_sane.py', 'tests/negatives/test_adaptive.py',
          'tests/negatives/test_samplers.py', 'tests/training/test_drift_is_found.py',
          'tests/negatives/test_behaviour.py', 'tests/negatives/test_training.py']
 _DISTILLER = ['tests/distillation', 'tests/training/test_methods.py']
+_LIMITS = 'tests/evaluation/test_limits.py'
 
+# A file, or the folder of files that have no line of their own.
 _TESTS = {
-    'training/batch.py': [_OBJECTIVE, 'tests/distillation', *_STEP[1:]],
+    'training/assembly.py': ['tests/runs/test_on_blocks.py', *_RUN, 'tests/runs/test_tuning.py'],
     'training/block.py': ['tests/training/test_stopping.py', 'tests/training/test_block.py',
-                          'tests/training/test_profile.py', *_RUN],
-    'training/context.py': ['tests/training/test_context.py', 'tests/negatives/test_sane.py',
-                            'tests/negatives/test_adaptive.py', 'tests/replay', *_RUN],
-    'training/folder.py': _RUN,
-    'training/grid.py': ['tests/training/test_grid.py', 'tests/test_reproduce.py'],
-    'training/incremental.py': ['tests/training/test_on_blocks.py', *_RUN],
-    'training/memory.py': ['tests/training/test_memory.py', 'tests/training/test_incremental.py'],
-    'training/optimizers.py': [_OBJECTIVE, 'tests/training/test_incremental.py'],
-    'training/overrides.py': ['tests/training/test_overrides.py', 'tests/training/test_grid.py',
-                              'tests/reporting/test_comparison.py'],
+                          'tests/runs/test_profile.py', *_RUN],
+    'training/optimizers.py': [_OBJECTIVE, 'tests/runs/test_incremental.py'],
     'training/propagation.py': ['tests/training/test_propagation.py', *_STEP],
-    'training/screen.py': ['tests/training/test_screen.py', 'tests/training/test_incremental.py'],
-    'training/scores.py': ['tests/training/test_scores.py', *_STEP],
     'training/step.py': _STEP,
-    'training/store.py': ['tests/training/test_store.py', *_RUN],
-    'training/tuning.py': ['tests/training/test_tuning.py'],
-    'training/workdir.py': ['tests/training/test_workdir.py', 'tests/training/test_incremental.py',
-                            'tests/test_run_incremental.py'],
+    'training/store.py': _FOLDER,
+    'graph/scores.py': ['tests/graph/test_scores.py', *_STEP],
+    'runs/capacity.py': ['tests/runs/test_capacity.py', *_RUN],
+    'runs/folder.py': _FOLDER,
+    'runs/grid.py': ['tests/runs/test_grid.py', 'tests/test_reproduce.py'],
+    'runs/incremental.py': ['tests/runs/test_on_blocks.py', 'tests/runs/test_damage.py', *_RUN,
+                            'tests/runs/test_folder.py'],
+    'runs/overrides.py': ['tests/runs/test_overrides.py', 'tests/runs/test_grid.py',
+                          'tests/reporting/test_comparison.py'],
+    'runs/screen.py': ['tests/runs/test_screen.py', 'tests/runs/test_incremental.py'],
+    'runs/tuning.py': ['tests/runs/test_tuning.py'],
+    'runs/workdir.py': ['tests/runs/test_workdir.py', 'tests/runs/test_incremental.py'],
     'negatives/base.py': ['tests/negatives/test_samplers.py', _OBJECTIVE,
                           'tests/negatives/test_behaviour.py'],
     'negatives/ranked.py': ['tests/negatives/test_ranked.py', *_SANE],
     'negatives/sane': _SANE,
     'negatives/sane/evidence.py': ['tests/negatives/test_adaptive.py', *_SANE],
-    'negatives/uniform.py': ['tests/negatives/test_uniform.py', _OBJECTIVE, *_SAMPLER],
-    'distillation/base.py': _DISTILLER,
+    'graph/draws.py': ['tests/graph/test_draws.py', _OBJECTIVE, 'tests/negatives/test_samplers.py',
+                       'tests/negatives/test_behaviour.py'],
+    'distillation': _DISTILLER,
     'clustering': ['tests/clustering', 'tests/negatives/test_sane.py',
                    'tests/benchmarking/test_plain.py', 'tests/negatives/test_training.py'],
-    'evaluation/audit.py': ['tests/evaluation/test_limits.py', 'tests/evaluation/test_audit.py'],
-    'evaluation/forgetting.py': ['tests/evaluation/test_forgetting.py',
-                                 'tests/evaluation/test_limits.py',
-                                 'tests/training/test_on_blocks.py'],
-    'evaluation/metrics.py': ['tests/evaluation/test_metrics.py', 'tests/evaluation/test_limits.py',
+    'evaluation/forgetting.py': ['tests/evaluation/test_forgetting.py', _LIMITS,
+                                 'tests/runs/test_on_blocks.py'],
+    'evaluation/metrics.py': ['tests/evaluation/test_metrics.py', _LIMITS,
                               'tests/evaluation/test_protocol.py'],
-    'evaluation/protocol.py': ['tests/evaluation/test_protocol.py', 'tests/evaluation/test_limits.py',
-                               'tests/training/test_on_blocks.py'],
-    'evaluation/ranking.py': ['tests/evaluation/test_ranking.py', 'tests/evaluation/test_limits.py',
-                              'tests/evaluation/test_protocol.py',
-                              'tests/negatives/test_ranked.py'],
+    'evaluation/protocol.py': ['tests/evaluation/test_protocol.py', _LIMITS,
+                               'tests/runs/test_on_blocks.py'],
+    'evaluation/ranking.py': ['tests/evaluation/test_ranking.py', _LIMITS,
+                              'tests/evaluation/test_protocol.py', 'tests/negatives/test_ranked.py'],
     'evaluation/significance.py': ['tests/evaluation/test_significance.py',
                                    'tests/reporting/test_comparison.py'],
-    'data/blocks.py': ['tests/data/test_blocks.py', 'tests/training/test_on_blocks.py'],
+    'graph/topk.py': ['tests/graph/test_topk.py', 'tests/evaluation/test_ranking.py',
+                      'tests/graph/test_knn.py', 'tests/negatives/test_ranked.py'],
+    'reporting/audit.py': [_LIMITS, 'tests/reporting/test_audit.py'],
+    'blocks/batch.py': [_OBJECTIVE, 'tests/distillation', *_STEP[1:]],
+    'blocks/context.py': ['tests/blocks', 'tests/negatives/test_sane.py',
+                          'tests/negatives/test_adaptive.py', 'tests/replay'],
+    'blocks/stream.py': ['tests/blocks', 'tests/runs/test_on_blocks.py'],
 }
 
 
@@ -66,6 +72,5 @@ def tests_of(path: str) -> Tuple[List[str], str]:
   folder, _, file = name.rpartition('/')
   if name in _TESTS or folder in _TESTS:
     return list(dict.fromkeys(_TESTS.get(name) or _TESTS[folder])), ''
-  if folder == 'negatives':
-    return _SAMPLER, file.removesuffix('.py')
-  return _DISTILLER, ''
+  # A sampler's own tests have its name in theirs.
+  return _SAMPLER, file.removesuffix('.py')

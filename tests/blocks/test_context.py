@@ -45,7 +45,8 @@ def test_tables_are_those_of_their_rows(log, index):
   np.testing.assert_array_equal(
       context.popularity, [np.sum(log.item[:stop] == item) for item in range(context.num_items)])
   np.testing.assert_array_equal(context.item_category, log.item_category[:context.num_items])
-  assert context.representation_dim == 0
+  assert (context.num_rows, context.block_rows) == (stop, stop - start)
+  assert context.representation_dim == 0 and logs.context_of(log, index, 7).representation_dim == 7
 
 
 def test_nodes_known_before(log):

@@ -8,6 +8,8 @@ import pytest
 from graphsane_tf.errors import UserError
 from graphsane_tf.runs import grid
 
+_RUN = [sys.executable, '-m', 'graphsane_tf', 'run']
+
 
 def _cell(dataset='drift', seed=0, name='sane', base=pathlib.Path('g/base'), flags=(),
           folder=None) -> grid.Cell:
@@ -46,11 +48,8 @@ def test_rows_with_another_model_have_another_base(tmp_path):
 
 def test_command_lines():
   base, other = _cell(base=None, flags=('--a',)), _cell(flags=('--a', '--b'))
-  script = pathlib.Path(grid.__file__).parents[2] / 'experiments' / 'run_incremental.py'
-  assert script.exists()
-  assert base.command == [sys.executable, str(script), '--a', '--block=0', '--workdir=g/drift/0/sane']
-  assert other.command == [sys.executable, str(script), '--a', '--b', '--base_from=g/base',
-                           '--workdir=g/drift/0/sane']
+  assert base.command == [*_RUN, '--a', '--block=0', '--workdir=g/drift/0/sane']
+  assert other.command == [*_RUN, '--a', '--b', '--base_from=g/base', '--workdir=g/drift/0/sane']
 
 
 def _finish(cell, blocks, num_incremental=3, train_seconds=5.):
