@@ -194,7 +194,7 @@ PLAIN = tables.Row('Uniform', {'kd': 'sgct'})
 @tables.REGISTRY.register('mine')
 class Mine(tables.Table):
   title = 'My sampler on SGCT'
-  rows = (PLAIN, tables.Row('Mine', {'kd': 'sgct', 'sampler': 'mypop'}, partner=PLAIN))
+  rows = (PLAIN, tables.Row('Mine', {'kd': 'sgct', 'sampler': 'dns'}, partner=PLAIN))
 '''
 
 
@@ -202,11 +202,11 @@ def test_a_table_in_a_file_of_the_users_own(tmp_path):
   (tmp_path / 'mine.py').write_text(PLUGIN)
   shown = _run('--what=mine', '--plugin=mine.py', '--dry_run', cwd=tmp_path)
   assert shown.returncode == 0, shown.stderr
-  assert [line.split()[5] for line in shown.stdout.splitlines()[:-1]] == ['base', 'sgct', 'sgct-mypop']
+  assert [line.split()[5] for line in shown.stdout.splitlines()[:-1]] == ['base', 'sgct', 'sgct-dns']
   listed = _run('--what=', '--plugin=mine.py', '--dry_run', cwd=tmp_path)
   assert listed.returncode == 2 and 'movers, mine and all' in listed.stderr
   # From runs on disk to files and report.
-  plain, mine = grid.Row('', {'kd': 'sgct'}), grid.Row('', {'kd': 'sgct', 'sampler': 'mypop'})
+  plain, mine = grid.Row('', {'kd': 'sgct'}), grid.Row('', {'kd': 'sgct', 'sampler': 'dns'})
   data = ['--dataset=drift', '--data_dir=data', '--drift_size=small']
   for cell in grid.cells([plain, mine], {'drift': data}, 2, tmp_path / 'runs', (), ['mine.py']):
     fake_grid.write_cell(cell)

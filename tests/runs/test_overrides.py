@@ -55,7 +55,8 @@ def test_folder_names(row, name):
 
 
 def test_a_long_name_is_cut_and_still_its_own():
-  names = {overrides.Start().folder_name({'kd': 'k' * 200, 'sampler': sampler}) for sampler in ('a', 'b')}
+  many = {f'{section}.temperature': .123456 for section in ('sane', 'sgct', 'lwckd', 'lsp', 'graphsail', 'clustering')}
+  names = {overrides.Start().folder_name({**many, 'sgct.temperature': value}) for value in (.3, .4)}
   assert len(names) == 2 and max(map(len, names)) <= 120
 
 
@@ -96,12 +97,14 @@ def test_flags_that_make_no_configuration(extra, words):
 
 
 @pytest.mark.fault('bad configuration value')
-def test_rows_that_make_no_configuration():
+def test_rows_that_make_no_configuration(monkeypatch):
   for row, words in ((grid.Row('wrong', {'sane.sizes': 1}), 'row wrong: the configuration has no field sane.sizes'),
                      (grid.Row('both', {'full_retrain': True, 'kd': 'sgct'}), 'row both: --full_retrain')):
     with pytest.raises(UserError, match=words):
       grid.cells([row], {'drift': []}, 1, 'grid')
-  same = [grid.Row('one', {'kd': 'mine'}), grid.Row('two', {'sampler': 'mine'})]
+  # As with a distiller and a sampler of one name, in files of the user's own.
+  monkeypatch.setattr(overrides.Start, 'folder_name', lambda self, changes: 'mine')
+  same = [grid.Row('one', {'kd': 'sgct'}), grid.Row('two', {'sampler': 'dns'})]
   with pytest.raises(UserError, match='row two would share the folder mine'):
     grid.cells(same, {'drift': []}, 1, 'grid')
 
