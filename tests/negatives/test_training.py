@@ -58,7 +58,7 @@ def test_resume(name, base, tmp_path):
   whole = incremental.run(config, log, tmp_path / 'whole', blocks=[0, 1, 2], log=lambda line: None)
 
   def stop(line):
-    if line.startswith('block 1  epoch 1'):
+    if line.startswith('block 1 epoch  1'):
       raise _Stop
 
   with pytest.raises(_Stop):

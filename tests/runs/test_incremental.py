@@ -143,8 +143,8 @@ def test_a_crash_while_saving_costs_at_most_an_epoch(finished, log, config, tmp_
       incremental.run(config, log, tmp_path / 'run', blocks=[0, 1, 2], log=lines.append)
     except RuntimeError:
       assert first_epoch < 3
-    trained = [line for line in lines if line.startswith('block') and '  epoch ' in line]
-    assert f'epoch {first_epoch}/' in trained[0]
+    trained = [line for line in lines if line.startswith('block') and ' epoch ' in line]
+    assert f'epoch {first_epoch:2}/' in trained[0]
   _same_blocks(tmp_path / 'run', finished[0], 3)
 
 

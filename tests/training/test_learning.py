@@ -72,7 +72,7 @@ def test_an_incremental_block_alone_learns(tmp_path, method):
   job = _Drift(tmp_path / 'run', train__batch_size=64, train__epochs=6, train__min_epochs=6,
                **_METHODS[method])
   trainer = BlockTrainer(job.run.config, job.run.context(1), job.untrained(0)[0],
-                         BlockStore(tmp_path / 'block', 1), log=lambda line: None)
+                         BlockStore(tmp_path, 1), log=lambda line: None)
   before = job.recall(1, *trainer.represent())
   losses = []
   trainer.train(lambda users, items, lists: {SELECTION_METRIC: job.recall(1, users, items)},

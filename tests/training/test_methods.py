@@ -212,13 +212,13 @@ def test_a_run_is_exported_and_resumes_to_the_same_numbers(base, tmp_path, kd, p
   lines = []
 
   def copy_after_an_epoch(line):
-    if line.startswith('block 1  epoch 1/'):
+    if line.startswith('block 1 epoch  1/'):
       shutil.copytree(tmp_path / 'whole', tmp_path / 'cut')
 
   whole = incremental.run(config, _log(), tmp_path / 'whole', log=copy_after_an_epoch)
   cut = incremental.run(config, _log(), tmp_path / 'cut', log=lines.append)
   # The copy is a run that was killed there: it goes on with the second epoch.
-  assert [line[:16] for line in lines if line.startswith('block 1  epoch')] == ['block 1  epoch 2']
+  assert [line[:16] for line in lines if line.startswith('block 1 epoch')] == ['block 1 epoch  2']
   for one, other in zip(whole['blocks'], cut['blocks']):
     assert one['test'] == other['test'] and one['on_blocks'] == other['on_blocks']
   fields = distillation.REGISTRY[kd].weight_fields
