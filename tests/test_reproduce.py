@@ -91,7 +91,7 @@ def test_a_failing_base_fails_only_its_own_cells(fake, tmp_path, monkeypatch):
 
 
 def test_two_grids_at_once_run_no_cell_twice(fake, tmp_path):
-  fake.update({name: (.3, 0) for name in ('base', 'fine_tune', 'lsp')})
+  fake.update(dict.fromkeys(('base', 'fine_tune', 'lsp'), (0.3, 0)))
   results = []
   threads = [threading.Thread(target=lambda: results.append(
       grid.run(_cells(tmp_path), log=lambda line: None))) for _ in range(2)]

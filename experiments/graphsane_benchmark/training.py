@@ -17,7 +17,7 @@ from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.random import host_generator
 from graphsane_tf.training import assembly
 from graphsane_tf.training.block import (
-    SELECTION_METRIC, BlockTrainer, Model, fresh_state, new_model)
+    BlockTrainer, Model, fresh_state, new_model)
 
 
 def config_of(**changes):

@@ -142,7 +142,7 @@ class Backbone(tf.keras.Model, abc.ABC):
       For the users, and for the items: partners [B] int32 and [B] float32, 1 where there is one, else 0.
     """
     del view, users, items, seeds
-    return None
+    return
 
   def regularisers(self, user_gaps: tf.Tensor, item_gaps: tf.Tensor) -> Dict[str, tf.Tensor]:
     """Named, weighted sums over the batch for the partners asked for.

@@ -1,6 +1,6 @@
 """What item clusters are."""
 import abc
-from typing import Dict
+from typing import Any, Dict
 
 import numpy as np
 import tensorflow as tf
@@ -39,8 +39,8 @@ class ItemClusters(tf.Module, abc.ABC):
     del batch
     return {}
 
-  def kmeans(self, vectors: np.ndarray, epoch: int) -> 'sklearn.cluster.KMeans':
-    """K-means of [n, D] vectors, seeded by the place in the run."""
+  def kmeans(self, vectors: np.ndarray, epoch: int) -> Any:
+    """A fitted `sklearn.cluster.KMeans` of [n, D] vectors, seeded by the place in the run."""
     # Takes a second to import, which the base block does not need.
     import sklearn.cluster  # pylint: disable=g-import-not-at-top
     seed = int(np.random.default_rng([*self.seed, epoch]).integers(2**31 - 1))

@@ -63,7 +63,6 @@ def _tensorflow():
   problems = []
   cli.load_tensorflow()
   import tensorflow as tf  # pylint: disable=g-import-not-at-top
-  import tensorflow_recommenders  # pylint: disable=g-import-not-at-top,unused-import
   import threadpoolctl  # pylint: disable=g-import-not-at-top
   devices = [device.name for device in tf.config.list_logical_devices()]
   print(f'{"devices":24} {", ".join(devices)}')

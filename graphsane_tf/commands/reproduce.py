@@ -11,8 +11,8 @@ from graphsane_tf.errors import UserError
 HELP = "The paper's tables and figures, and our own, for the data sets at hand."
 EXAMPLES = ('graphsane reproduce --what=main --datasets=drift --seeds=3',
             'graphsane reproduce --what=all --datasets=gowalla=gowalla.csv.gz --dry_run')
-AFTER = ('--helpfull lists the tables; --what=all is every one of the paper. Finished runs are read, not run again, so the same command goes on after an interruption. A plugin may '
-         'bring a table of its own.')
+AFTER = ('--helpfull lists the tables; --what=all is every one of the paper. Finished runs are read, not run again, '
+         'so the same command goes on after an interruption. A plugin may bring a table of its own.')
 
 
 def define():

@@ -78,10 +78,10 @@ def _fetch(url: str, part: pathlib.Path) -> None:
     total = re.fullmatch(r'bytes \*/(\d+)', error.headers.get('Content-Range', ''))
     if error.code != 416:
       raise
-    if total and int(total.group(1)) == start:
-      return
-    part.unlink()
-    return _fetch(url, part)
+    if not total or int(total.group(1)) != start:
+      part.unlink()
+      _fetch(url, part)
+    return
   with response:
     resumed = response.status == 206
     if resumed and not response.headers.get('Content-Range', '').startswith(f'bytes {start}-'):

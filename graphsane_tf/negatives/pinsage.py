@@ -4,7 +4,6 @@ from typing import Tuple
 
 import numpy as np
 import scipy.sparse
-import tensorflow as tf
 
 from graphsane_tf import parallel
 from graphsane_tf.graph import csr
@@ -47,7 +46,8 @@ class PageRank:
     source = np.ascontiguousarray(self._restart[users].toarray().T)
     current = source * np.float32(self.mass)
     source *= damping * (1. - damping)
-    for iteration in range(1, self._max_iterations + 1):
+    iteration = 0
+    for iteration in range(1, self._max_iterations + 1):  # noqa: B007
       after = self._to_items @ (self._to_users @ current)
       after *= damping * damping
       after += source

@@ -40,7 +40,7 @@ def locked(path) -> Iterator[IO[str]]:
   """
   path = files.make_directory(path)
   with files.writing(path / LOCK):
-    stream = open(path / LOCK, 'a+', encoding='utf-8')
+    stream = open(path / LOCK, 'a+', encoding='utf-8')  # noqa: SIM115
   with stream:
     try:
       fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 import numpy as np
 import tensorflow as tf
 
+from graphsane_tf import __version__
 from graphsane_tf import config as config_lib
 from graphsane_tf import files, negatives
 from graphsane_tf.blocks.stream import Block
@@ -17,6 +18,8 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import forgetting, ranking
 from graphsane_tf.serving import export
 from graphsane_tf.runs import folder as folder_lib
+from graphsane_tf.runs import source
+from graphsane_tf.runs.board import Board
 from graphsane_tf.runs import screen
 from graphsane_tf.runs import capacity
 from graphsane_tf.runs import workdir as workdir_lib
@@ -176,15 +179,10 @@ class IncrementalRun:
                            self.workdir / 'tensorboard' if self._profile else None, self._verbose)
     validate = assembly.validator(self.config, self.interactions, block, context)
 
-    events = self.workdir / 'tensorboard'
-    with files.writing(events, tf.errors.OpError):
-      writer = tf.summary.create_file_writer(str(events))
+    board = Board(self.workdir / 'tensorboard', self.config)
+
     def on_epoch(record):
-      self._write_records()
-      with files.writing(events, tf.errors.OpError), writer.as_default(step=record['epoch']):
-        for name, value in {**record['losses'], **record['validation']}.items():
-          tf.summary.scalar(f'block_{index}/{name}', value)
-        writer.flush()
+      board.add(record, len(self._write_records()))
 
     state = trainer.train(validate, on_epoch)
     self._finish(context, block, state, trainer)
@@ -257,11 +255,12 @@ class IncrementalRun:
     states = (self.folder.store(index).load() for index in range(self.stream.num_blocks))
     return [state for state in states if state]
 
-  def _write_records(self, note: bool = False) -> None:
-    """Brings metrics.jsonl up to date; see `RunFolder.update` for `note`."""
+  def _write_records(self, note: bool = False) -> List[Dict[str, Any]]:
+    """Brings metrics.jsonl up to date and returns what is in it; see `RunFolder.update` for `note`."""
     records = [record for state in self._states() for record in state['records']]
     self.folder.update('metrics.jsonl', ''.join(json.dumps(record) + '\n' for record in records),
                        self._log, note)
+    return records
 
   def results(self, note: bool = False) -> Dict[str, Any]:
     """Collects the finished blocks, brings results.json up to date and returns it.
@@ -275,6 +274,7 @@ class IncrementalRun:
                for name in (later[0] if later else {})}
     config = self.config
     results = {
+        'version': __version__, 'commit': source.commit(),
         'dataset': self._identity['data']['dataset'], 'backbone': config.backbone, 'kd': config.kd,
         'sampler': config.sampler, 'replay': config.replay,
         'seed': config.seed, 'blocks': blocks, 'average': average,

@@ -18,6 +18,7 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.random import Seeds, host_seed
 from graphsane_tf.runs import folder as folder_lib
 from graphsane_tf.runs import incremental
+from graphsane_tf.training import assembly
 from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.training.store import BlockStore

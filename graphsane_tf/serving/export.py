@@ -131,7 +131,8 @@ def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_
   # Sorted inside each user, as the search for seen items needs.
   owner = np.repeat(np.arange(len(user_vectors)), np.diff(indptr))
   indices = indices[np.lexsort((indices, owner))]
-  server = _Server(user_vectors, item_vectors, user_ids, item_ids, csr.Csr(indptr, indices, len(item_vectors)), popularity)
+  seen = csr.Csr(indptr, indices, len(item_vectors))
+  server = _Server(user_vectors, item_vectors, user_ids, item_ids, seen, popularity)
   with files.replaced_directory(path) as temporary:
     tf.saved_model.save(server, str(temporary), signatures={'serving_default': server.serve})
 

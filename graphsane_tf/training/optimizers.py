@@ -13,7 +13,7 @@ def adam(learning_rate: float, variables) -> tf.keras.optimizers.Optimizer:
   The legacy class is used on purpose: its dense update is one fused kernel.
   """
   optimizer = tf.keras.optimizers.legacy.Adam(learning_rate=learning_rate, epsilon=1e-8)
-  optimizer.iterations  # pylint: disable=pointless-statement
+  _ = optimizer.iterations  # Made when it is first asked for.
   optimizer._create_all_weights(list(variables))  # pylint: disable=protected-access
   return optimizer
 

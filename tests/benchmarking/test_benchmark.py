@@ -88,7 +88,7 @@ def test_missing_libraries_are_reported_and_skipped(log, no_peers):
 
 def test_suite_writes_what_it_shows(log, no_peers, monkeypatch, tmp_path):
   del no_peers, log
-  shapes = {name: _SHAPE for name in logs.SHAPES}
+  shapes = dict.fromkeys(logs.SHAPES, _SHAPE)
   monkeypatch.setattr(logs, 'SHAPES', shapes)
   lines = []
   path = tmp_path / 'figures.json'

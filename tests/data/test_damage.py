@@ -241,8 +241,8 @@ def write(kind, folder):
                              'category': [f'c{item % 3}' for item in items],
                              'rating': items * 1.}), folder / 'log.parquet')
   else:
-    options = {'yelp': {'categories': {item: 'a, b' for item in range(1, 16)}},
-               'ml10m': {'genres': {item: 'a|b' for item in range(1, 16)}},
+    options = {'yelp': {'categories': dict.fromkeys(range(1, 16), 'a, b')},
+               'ml10m': {'genres': dict.fromkeys(range(1, 16), 'a|b')},
                'gowalla': {'compressed': False}}.get(kind, {})
     getattr(raw_files, f'write_{kind}')(folder / kind, users, items, times, **options)
 

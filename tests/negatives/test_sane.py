@@ -35,8 +35,8 @@ def _oracle(context, config, user_vectors, item_vectors, category, user):
   counts = np.bincount(category[reservoir], minlength=clusters)
   theta = (alpha + counts) / (alpha + counts).sum()
   weight = theta[category[reservoir]]
-  return dict(reservoir=reservoir, shift=shift, alpha=alpha, counts=counts, theta=theta,
-              probability=weight / weight.sum())
+  return {'reservoir': reservoir, 'shift': shift, 'alpha': alpha, 'counts': counts, 'theta': theta,
+          'probability': weight / weight.sum()}
 
 
 @pytest.fixture(name='setting', params=[

@@ -38,7 +38,7 @@ def write_cell(cell: grid.Cell, blocks: int = 3, seconds: float = 5.) -> None:
                                 'concentration': 4. + cell.seed}
     folder = files.make_directory(cell.folder / 'per_user')
     np.savez(folder / f'block_{block}.npz', user=np.arange(NUM_USERS), shifted=SHIFTED,
-             **{name: values for name in names})
+             **dict.fromkeys(names, values))
     records += [{'block': block, 'epoch': epoch, 'validation': {'recall@20': .1 + .01 * epoch}}
                 for epoch in (1, 2)]
   average = {name: float(np.mean([entry['test'][name] for entry in entries[1:]]))

@@ -33,8 +33,8 @@ def test_interest_shift_is_the_appendix_formula():
   found = case_study.interest_shift(*tables, cluster)
   for user in range(7):
     shares = []
-    for table in tables:
-      items = table.indices[table.indptr[user]:table.indptr[user + 1]]
+    for edges in tables:
+      items = edges.indices[edges.indptr[user]:edges.indptr[user + 1]]
       count = np.array([np.sum(cluster[items] == k) for k in range(3)], float)
       shares.append(count / count.sum() if count.sum() else np.full(3, np.nan))
     np.testing.assert_allclose(found[user], np.mean((shares[1] - shares[0]) ** 2))

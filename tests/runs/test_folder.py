@@ -38,8 +38,7 @@ def test_what_cannot_matter_to_a_base_block_does_not_matter(finished_run, tmp_pa
   run(tmp_path / 'run', other, blocks=[0])
   run_files.assert_same(tmp_path / 'run' / 'checkpoints' / 'block_0',
                         finished_run / 'checkpoints' / 'block_0')
-  shared = settings(**{'base_from': str(finished_run), 'model__new_rows': 'neighbours',
-                       'model__graph_scope': 'block'})
+  shared = settings(base_from=str(finished_run), model__new_rows='neighbours', model__graph_scope='block')
   assert 'note' not in run(tmp_path / 'shared', shared, blocks=[0])
 
 
@@ -56,7 +55,7 @@ def test_a_base_trained_otherwise_is_noted(finished_run, tmp_path, field, value)
     ('backbone', 'pinsage'), ('model__embedding_dim', 4), ('model__num_layers', 2),
     ('blocks__num_incremental', 3), ('blocks__base_fraction', .5)])
 def test_a_base_of_another_model_is_refused(finished_run, tmp_path, field, value):
-  config = settings(**{'base_from': str(finished_run)})
+  config = settings(base_from=str(finished_run))
   config.update_from_flattened_dict({field.replace('__', '.'): value})
   with pytest.raises(UserError, match=rf'is of another model \({field.replace("__", ".")}: '):
     run(tmp_path / 'run', config)

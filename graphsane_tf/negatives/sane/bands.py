@@ -1,7 +1,6 @@
 """Where the reservoirs begin: at a fixed rank, or at one learned from each block."""
 from typing import Any, Dict
 
-import numpy as np
 import tensorflow as tf
 
 from graphsane_tf.negatives.ranked import start_rank

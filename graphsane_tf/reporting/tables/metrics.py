@@ -5,7 +5,7 @@ import numpy as np
 from scipy import stats
 
 from graphsane_tf.evaluation.metrics import METRICS
-from graphsane_tf.reporting import published, wording
+from graphsane_tf.reporting import published
 from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.main import Main
