@@ -3,6 +3,7 @@ import contextlib
 import io
 import json
 import pathlib
+import textwrap
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
@@ -114,7 +115,8 @@ class IncrementalRun:
     with self.folder.held():
       changes = [f'{name}={value}' for name, value in self._changes.items()]
       self._log(f'run       {self.workdir}')
-      self._log(f'config    {", ".join(changes) or "all defaults"}')
+      self._log(textwrap.fill(', '.join(changes) or 'all defaults', 80, initial_indent='config    ',
+                              subsequent_indent=' ' * 10, break_long_words=False, break_on_hyphens=False))
       if self._base and not self.folder.has_base() and self.folder.writable:
         folder_lib.check_base(self._base, self._identity)
         self.folder.take_base(self._base)

@@ -16,6 +16,10 @@ def align(rows: Sequence[Sequence[Any]]) -> str:
   return '\n'.join(lines)
 
 
+def _name(block: int) -> str:
+  return f'block {block}' if block else 'base block'
+
+
 def results_table(results: Dict[str, Any]) -> str:
   """One line a block and one for the average of incremental blocks, four metrics, all cut-offs."""
   if not results['blocks']:
@@ -29,24 +33,22 @@ def results_table(results: Dict[str, Any]) -> str:
                               if metric in ('map', 'ndcg') else metric.capitalize(),
                               *[f'@{k}' for k in cutoffs]]]
     for entry in results['blocks']:
-      name = 'base block' if entry['block'] == 0 else f'block {entry["block"]}'
-      rows.append([name, *[f'{entry["test"].get(f"{metric}@{k}", float("nan")):.4f}'
+      rows.append([_name(entry['block']), *[f'{entry["test"].get(f"{metric}@{k}", float("nan")):.4f}'
                            for k in cutoffs]])
     if results['average']:
       last = max(entry['block'] for entry in results['blocks'])
       rows.append([f'average 1-{last}', *[f'{results["average"][f"{metric}@{k}"]:.4f}'
                                           for k in cutoffs]])
-    if metric == 'recall':
-      rows[0] += ['epochs', 'best', 'seconds', 'reservoir s', 'new users @20', 'users known']
-      for row, entry in zip(rows[1:], results['blocks']):
-        new, coverage = entry['test_new_users'], entry['coverage']
-        # Runs of version 0.1 have it under the second name.
-        in_sampler = entry.get('sampler_seconds', entry.get('reservoir_seconds', 0.))
-        row += [entry['epochs'], entry['best_epoch'], f'{entry["train_seconds"]:.1f}',
-                f'{in_sampler:.1f}',
-                f'{new["recall@20"]:.4f}' if new else '-',
-                f'{coverage["users_known"]}/{coverage["users"]}']
     parts.append(align(rows))
+  rows = [['Training', 'epochs', 'best', 'seconds', 'in sampler', 'known users', 'new users @20']]
+  for entry in results['blocks']:
+    new, coverage = entry['test_new_users'], entry['coverage']
+    # Runs of version 0.1 have it under the second name.
+    in_sampler = entry.get('sampler_seconds', entry.get('reservoir_seconds', 0.))
+    rows.append([_name(entry['block']), entry['epochs'], entry['best_epoch'], f'{entry["train_seconds"]:.1f}',
+                 f'{in_sampler:.1f}', f'{coverage["users_known"]}/{coverage["users"]}',
+                 f'{new["recall@20"]:.4f}' if new else '-'])
+  parts.append(align(rows))
   return '\n\n'.join(parts) + '\n'
 
 
