@@ -130,6 +130,10 @@ def test_bad_line(tmp_path, lines, words):
   fails(write(tmp_path / 'log.csv.gz', HEADER.encode() + lines), *words)
 
 
+def test_bad_line_after_a_lone_carriage_return(tmp_path):
+  fails(write(tmp_path / 'log.csv', HEADER + 'a,b,5,1\ra,b,6,1\na,b,soon,1\n'), 'line 5', "'soon'")
+
+
 def test_bad_line_in_a_later_piece(tmp_path, monkeypatch):
   monkeypatch.setattr(text, 'PIECE_BYTES', 64)
   fails(write(tmp_path / 'log.csv', HEADER + 'a,b,5,1\n' * 100 + 'a,b,x,1\n'), 'line 103')

@@ -37,7 +37,8 @@ def assert_rows(frame, users, items, times):
 
 
 def append(path, line):
-  with open(path, 'a', encoding='utf-8') as stream:
+  # A lone surrogate stands for a byte that is not UTF-8.
+  with open(path, 'a', encoding='utf-8', errors='surrogateescape') as stream:
     stream.write(line)
 
 
@@ -109,7 +110,12 @@ def test_yelp_without_businesses_says_so(tmp_path):
     ('{"user_id": "a", "business_id": "b", "stars": 3, "date": "yesterday"}\n',
      ['line 11', 'column date']),
     ('\n{"user_id": 4, "business_id": "b"}\n', ['line 12']),
+    ('{"user_id": "a", "business_id": "b", "stars": 3, "date": "2016-03-09 16:44:26"}\2{}\n',
+     ['line 11', 'JSON']),
+    ('{"user_id": "\udcff", "business_id": "b", "stars": 3, "date": "2016-03-09 16:44:26"}\n',
+     ['line 11', 'UTF8']),
 ])
+@pytest.mark.fault('malformed log')
 def test_yelp_bad_line(tmp_path, line, words):
   raw_files.write_yelp(tmp_path, *raw_files.random_log(10))
   append(tmp_path / 'yelp_academic_dataset_review.json', line)
@@ -178,6 +184,7 @@ def test_netflix_movie_without_ratings_and_crlf(tmp_path):
     ('1:\n5,3,2005-09-06\n2:\n6,3,2005-09-06\n6,3,2005-09-xx\n', ['line 5', 'column date']),
     ('1:\n5,3,2005-09-06\n2:\n6,2005-09-06\n', ['line 4', '2 values instead of 3']),
     ('1:\n5,3,2005-09-06\nx2:\n', ['line 3', 'column movie', "'x2:'"]),
+    ('1:\n5,3,2005-09-06\n99999999999999999999:\n', ['line 3', 'column movie']),
     ('5,3,2005-09-06\n', ['line 1', 'movie']),
     ('1:\n5,3,2005-09-06\n\n5,3,2005-09-06\n', ['line 3', 'blank']),
 ])
