@@ -97,6 +97,8 @@ READ = {
     'semicolons': ('log.csv', log(header='user;item;timestamp', delimiter=';'), ROWS),
     'semicolons in quotes': ('log.csv', log(header='user,item,timestamp,"a;user;item"',
                                             rows=[(*row, '1;2;3') for row in ROWS]), ROWS),
+    'more semicolons than commas': ('log.csv', log(header='user,item,timestamp,a;b;c;d;e',
+                                                   rows=[(*row, 1) for row in ROWS]), ROWS),
     'tabs in .csv': ('log.csv', log(header='user\titem\ttimestamp', delimiter='\t'), ROWS),
     'bars': ('log.csv.gz', gzip.compress(log(header='user|item|timestamp', delimiter='|')), ROWS),
     'commas in .tsv': ('log.tsv', log(), ROWS),

@@ -124,17 +124,25 @@ HEADER = 'user,item,timestamp,rating\na,b,5,1\n'
     ('\r\n\r\na,b,5,1,6\r\n', ['line 5', '5 values instead of 4']),
     (b'\xff,b,5,1\n', ['line 3', 'column user', 'UTF-8']),
 ])
+@pytest.mark.fault('malformed log')
 def test_bad_line(tmp_path, lines, words):
   lines = lines if isinstance(lines, bytes) else lines.encode()
   fails(write(tmp_path / 'log.csv', HEADER.encode() + lines), *words)
   fails(write(tmp_path / 'log.csv.gz', HEADER.encode() + lines), *words)
 
 
+@pytest.mark.fault('malformed log')
+def test_bad_line_after_a_lone_carriage_return(tmp_path):
+  fails(write(tmp_path / 'log.csv', HEADER + 'a,b,5,1\ra,b,6,1\na,b,soon,1\n'), 'line 5', "'soon'")
+
+
+@pytest.mark.fault('malformed log')
 def test_bad_line_in_a_later_piece(tmp_path, monkeypatch):
   monkeypatch.setattr(text, 'PIECE_BYTES', 64)
   fails(write(tmp_path / 'log.csv', HEADER + 'a,b,5,1\n' * 100 + 'a,b,x,1\n'), 'line 103')
 
 
+@pytest.mark.fault('malformed log')
 def test_bad_parquet_row(tmp_path):
   path = tmp_path / 'log.parquet'
   pa.parquet.write_table(pa.table({'user': ['a', None], 'item': ['b', 'c'],
@@ -148,6 +156,7 @@ def test_bad_parquet_row(tmp_path):
   fails(path, 'Parquet')
 
 
+@pytest.mark.fault('malformed log')
 def test_missing_columns(tmp_path):
   path = write(tmp_path / 'log.csv', 'user,thing,timestamp\na,b,5\n')
   fails(path, 'no column item', 'found: user, thing, timestamp', '--item_column')
@@ -156,6 +165,7 @@ def test_missing_columns(tmp_path):
   fails(write(tmp_path / 'twice.csv', 'user,user,item,timestamp\na,a,b,5\n'), 'more than once')
 
 
+@pytest.mark.fault('malformed log')
 def test_unusable_files(tmp_path):
   fails(write(tmp_path / 'log.csv', ''), 'is empty')
   fails(tmp_path / 'gone.csv', 'does not exist')

@@ -79,6 +79,7 @@ def test_prepared_arrays_are_whole_and_writable(data_dir):
     lambda folder: (folder / 'interactions.parquet').write_bytes(b'PAR1'),
     lambda folder: flip(folder / 'items.parquet'),
 ])
+@pytest.mark.fault('damaged prepared copy')
 def test_damaged_folder_is_built_again(data_dir, damage):
   first, _ = load(data_dir)
   folder = prepare.prepared_folder('ml10m', data_dir)
@@ -145,6 +146,7 @@ def test_prepared_copy_stands_for_deleted_raw_files(data_dir):
   assert not built(log)
 
 
+@pytest.mark.fault('killed process')
 def test_a_kill_while_writing_leaves_the_old_folder(data_dir, monkeypatch):
   first, _ = load(data_dir)
   folder = prepare.prepared_folder('ml10m', data_dir)
@@ -161,6 +163,7 @@ def test_a_kill_while_writing_leaves_the_old_folder(data_dir, monkeypatch):
 
 
 @pytest.mark.parametrize('name', ['gowalla', 'yelp', 'taobao14', 'taobao15', 'netflix', 'ml10m'])
+@pytest.mark.fault('missing file')
 def test_missing_files_message(tmp_path, name):
   with pytest.raises(UserError) as caught:
     prepare.load(name, tmp_path)
@@ -188,6 +191,7 @@ def test_csv_folders_depend_on_the_path_and_columns(tmp_path, monkeypatch):
   assert len(list((tmp_path / 'csv').glob('prepared-*'))) == 3
 
 
+@pytest.mark.fault('mistake on the command line')
 def test_csv_options_belong_to_csv(tmp_path):
   with pytest.raises(UserError, match='--interactions=FILE'):
     prepare.load('csv', tmp_path, csv_options={'interactions': None})
@@ -199,6 +203,7 @@ def test_csv_options_belong_to_csv(tmp_path):
     load_csv(tmp_path, tmp_path / 'gone.csv')
 
 
+@pytest.mark.fault('malformed log')
 def test_too_little_data(tmp_path):
   times = np.arange(100)
   cases = {
@@ -218,6 +223,7 @@ def test_too_little_data(tmp_path):
     load_csv(tmp_path, path)
 
 
+@pytest.mark.fault('unwritable folder')
 def test_unwritable_data_dir(tmp_path):
   path = raw_files.write_csv(tmp_path / 'log.csv', *raw_files.random_log())
   (tmp_path / 'file').write_text('')

@@ -46,6 +46,7 @@ def test_small_milliseconds_are_not_seconds():
 @pytest.mark.fault('times of several units')
 @pytest.mark.parametrize('pieces, words', [
     (([SECONDS] * 9 + [SECONDS * 1000],), 'row 9: 1 of 10 times .*epoch seconds.* 1714566600000;'),
+    (([SECONDS] * 3 + [SECONDS * 10**6, SECONDS * 1000],), 'row 3: 2 of 5 times .* 1714566600000000;'),
     (([SECONDS] * 9, [SECONDS * 1000] * 90), 'row 9: 90 of 99 times .*epoch seconds'),
     (([SECONDS * 1000] * 9, [SECONDS * 10**6], [0]), 'row 9: 2 of 11 times .*epoch milliseconds'),
     (([SECONDS * 10**9] * 3, [SECONDS]), 'row 3: 1 of 4 times .*epoch nanoseconds.* 1714566600;'),
