@@ -39,6 +39,7 @@ def test_tables_are_those_of_their_rows(log, index):
     table = getattr(context, name)
     assert _pairs(table) == pairs, name
     assert (table.num_rows, table.num_columns) == (context.num_users, context.num_items)
+  assert (context.num_rows, context.block_rows) == (stop, stop - start)
   np.testing.assert_array_equal(context.users, log.user[start:stop])
   np.testing.assert_array_equal(context.items, log.item[start:stop])
   np.testing.assert_array_equal(
@@ -78,3 +79,10 @@ def test_replayed_rows_are_positives_of_no_other_table(log):
 def test_a_log_without_categories(log):
   bare = dataclasses.replace(log, item_category=None, category_names=None)
   assert contexts.cut(bare, BlockStream(bare).block(0), None).item_category is None
+
+
+def test_nothing_can_be_set_later(log):
+  context = logs.context_of(log, 1)
+  for name in ('representation_dim', 'users', 'replayed'):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+      setattr(context, name, 3)
