@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from graphsane_benchmark import plain, training
 from graphsane_tf.random import Seeds
+from graphsane_tf.training import assembly
 from tests import logs
 
 _BATCH = 10
@@ -35,7 +36,7 @@ def _make():
     rng = np.random.default_rng(4)
     for variable in previous.backbone.trainable_variables:
       variable.assign(rng.normal(size=variable.shape) * .5)
-    trainer = training.trainer_of(log, 1, config, folder / propagation, previous)
+    trainer = assembly.trainer_for(config, log, 1, folder / propagation, previous)
     for variable in trainer.model.backbone.trainable_variables:
       variable.assign(rng.normal(size=variable.shape) * .5)
     trainer.sampler.refresh(*trainer.represent(), 0)
