@@ -1,0 +1,63 @@
+"""The command `graphsane`: its help, its words, and what it says about the machine."""
+import subprocess
+import sys
+
+import pytest
+
+from graphsane_tf.commands import COMMANDS
+
+# Prints the help and says whether TensorFlow was imported for it.
+_HELP = """
+import sys
+from graphsane_tf.commands import main
+sys.argv = ['graphsane', *sys.argv[1:]]
+try:
+  main.graphsane()
+except SystemExit as stop:
+  assert not stop.code, stop.code
+print('tensorflow' if 'tensorflow' in sys.modules else 'no tensorflow')
+"""
+
+
+def _run(*words, cwd=None):
+  return subprocess.run([sys.executable, '-m', 'graphsane_tf', *words], capture_output=True, text=True, check=False,
+                        cwd=cwd)
+
+
+@pytest.mark.parametrize('command', [None, *COMMANDS])
+def test_help_fits_a_screen_and_needs_no_tensorflow(command):
+  words = [command, '--help'] if command else ['--help']
+  done = subprocess.run([sys.executable, '-c', _HELP, *words], capture_output=True, text=True, check=True)
+  lines = done.stdout.splitlines()
+  assert lines[-1] == 'no tensorflow'
+  assert len(lines) <= 45 and max(map(len, lines)) <= 100, done.stdout
+  if command:
+    assert f'graphsane {command}' in done.stdout
+  else:
+    assert all(f'  {name} ' in done.stdout for name in COMMANDS)
+
+
+def test_help_has_the_true_defaults():
+  text = _run('run', '--help').stdout
+  for part in ('--kd=none|lsp', '--backbone=mgccf|', '--seed=0', '--batch_size=2048', '--learning_rate=0.001',
+               '--dataset=drift|', '--sane_variant=band|', '--block=all', '--config=default'):
+    assert part in text
+
+
+@pytest.mark.fault('mistake on the command line')
+@pytest.mark.parametrize('words, sentence', [
+    (['rnu'], "there is no command 'rnu'"), (['compare'], 'at least two runs'),
+    (['compare', 'a', 'b'], 'a/config.json does not exist'), (['doctor', 'now'], "'now' is not a flag")])
+def test_mistakes_are_one_sentence(words, sentence, tmp_path):
+  done = _run(*words, cwd=tmp_path)
+  assert done.returncode == 2 and sentence in done.stderr
+  assert len(done.stderr.strip().splitlines()) == 1
+  assert not list(tmp_path.iterdir())
+
+
+def test_doctor(tmp_path):
+  done = _run('doctor', cwd=tmp_path)
+  assert done.returncode == 0, done.stderr
+  for word in ('tensorflow', 'devices', 'memory free', 'disk free', 'openblas'):
+    assert word in done.stdout
+  assert not list(tmp_path.iterdir())
