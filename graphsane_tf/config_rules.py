@@ -224,7 +224,8 @@ RULES: Dict[str, Rule] = {
     'replay_options.window': SHARE,
     # A power above that makes the chance of a busy user's row 0 in a float.
     'replay_options.exponent': Rule(float, low=0, high=10),
-    'evaluation.cutoffs': Rule(int, low=1, length=(1, 100)),
+    # Every user has a list of the largest one's length in memory.
+    'evaluation.cutoffs': Rule(int, low=1, high=10_000, length=(1, 100)),
     'evaluation.map_denominator': one_of('relevant', 'truncated'),
     'evaluation.ndcg_ideal': one_of('k', 'relevant'),
 }
