@@ -1,5 +1,5 @@
 """Rankings of unobserved items by user, and tables of a few items for each of them."""
-from typing import Callable, Iterator, Tuple
+from typing import Callable, Iterator, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -44,10 +44,10 @@ def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
     keys.partition(depth - 1, axis=1)
     keys = keys[:, :depth]
   keys.sort(axis=1)
-  found = keys < topk.NO_KEY
-  columns = np.where(found, keys & 0xffffffff, -1).astype(np.int32)
+  present = keys < topk.NO_KEY
+  columns = np.where(present, keys & 0xffffffff, -1).astype(np.int32)
   best = np.take_along_axis(scores, np.maximum(columns, 0), axis=1)
-  return columns, np.where(found, best, np.float32(-np.inf))
+  return columns, np.where(present, best, np.float32(-np.inf))
 
 
 class Rankings:
@@ -63,7 +63,7 @@ class Rankings:
     self._users = users
     self._excluded = excluded
     self._item_vectors = None
-    self._lists = None
+    self._lists: Optional[ranking.Lists] = None
 
   def rank(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor, last: int) -> ranking.Lists:
     """Ranks 1 to `last` by dot product; the same object `item_vectors` is not ranked twice.
@@ -73,7 +73,7 @@ class Rankings:
       item_vectors: [num_items, D] float32.
       last: last rank, at most num_items.
     """
-    if self._item_vectors is not item_vectors:
+    if self._lists is None or self._item_vectors is not item_vectors:
       items, _ = ranking.top_k(
           ranking.DotProduct(user_vectors, item_vectors), self._users, self._excluded, last)
       self._item_vectors, self._lists = item_vectors, ranking.Lists(self._users, items)
