@@ -132,30 +132,30 @@ class ItemTable(tf.Module):
       self.items.assign(np.maximum(items, 0))
       self.count.assign((items >= 0).sum(axis=1).astype(np.int32))
 
-  def draw(self, users: tf.Tensor, number: int, seeds: Seeds,
+  def draw(self, users: tf.Tensor, num_draws: int, seeds: Seeds,
            place: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]):
     """Draws with replacement.
 
     Args:
       users: [B] int32.
-      number: draws a user.
+      num_draws: draws a user.
       seeds: of the draws.
-      place: gives the place [B, number] in the row from uniform numbers in [0, 1) [B, number], the
+      place: gives the place [B, num_draws] in the row from uniform numbers in [0, 1) [B, num_draws], the
         count [B, 1] as float32 and the row [B].
 
     Returns:
-      [B, number] int32 items and [B, number] float32 weights, 0 where a user has taken everything.
+      [B, num_draws] int32 items and [B, num_draws] float32 weights, 0 where a user has taken everything.
     """
     slot = tf.gather(self._slot, users)
     row = tf.maximum(slot, 0)
     count = tf.gather(self.count, row)[:, None]
-    random = tf.random.stateless_uniform([tf.size(users), number], seeds.next())
+    random = tf.random.stateless_uniform([tf.size(users), num_draws], seeds.next())
     places = tf.cast(place(random, tf.cast(count, tf.float32), row), tf.int32)
     # Rounding can push a number close to 1 over the end.
     places = tf.clip_by_value(places, 0, tf.maximum(count - 1, 0))
     chosen = tf.gather(tf.reshape(self.items, [-1]), tf.cast(row[:, None], tf.int64) * self.width
                        + tf.cast(places, tf.int64))
-    other, valid = self.uniform.draw(users, number, seeds.next())
+    other, valid = self.uniform.draw(users, num_draws, seeds.next())
     filled = tf.logical_and(slot >= 0, count[:, 0] > 0)[:, None]
     return tf.where(filled, chosen, other), tf.where(filled, tf.ones_like(valid), valid)
 

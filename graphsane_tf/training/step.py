@@ -173,7 +173,7 @@ class TrainStep:
         return index + 1, totals + tf.pad(tf.cast(values, tf.float64), [[0, _MAX_LOSSES - len(losses)]])
 
       _, totals = tf.while_loop(
-          lambda number, _: number < first + count, step, (first, tf.zeros([_MAX_LOSSES], tf.float64)))
+          lambda index, _: index < first + count, step, (first, tf.zeros([_MAX_LOSSES], tf.float64)))
       return totals[:len(self.loss_names)]
 
     return run
