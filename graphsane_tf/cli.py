@@ -146,7 +146,7 @@ def define_method_flags() -> Tuple[List[str], List[str]]:
   for name, field in config_lib.SHORT_FLAGS.items():
     rule = config_rules.RULES[field]
     text = f'{_HELP.get(name, "")}Sets config.{field} (default: {plain[field]!r}).'
-    bounds = {'lower_bound': rule.low, 'upper_bound': rule.high}
+    bounds: Dict[str, Any] = {'lower_bound': rule.low, 'upper_bound': rule.high}
     if rule.allowed():
       flags.DEFINE_enum(name, None, list(rule.allowed()), text)
     elif rule.kind is bool:
@@ -173,7 +173,8 @@ def config_from_flags(log: Callable[[str], None] = print) -> config_dict.ConfigD
     if given.get('sampler', 'sane') != 'sane':
       raise UserError(f'--sane and --sampler={given["sampler"]} name different samplers: give one.')
     given['sane'] = 'sane'
-  long = values['config'].override_values
+  config_flag: Any = values['config']
+  long = config_flag.override_values
   for name, value in given.items():
     field = config_lib.SHORT_FLAGS.get(name, 'sampler')
     if field in long and long[field] != value:
@@ -211,12 +212,12 @@ def dataset_flags(entry: str, recipes: Dict[str, Dict[str, Any]], data_dir: str,
 def datasets_flags(entries: Sequence[str], recipes: Dict[str, Dict[str, Any]], data_dir: str,
                    drift_size: str) -> Dict[str, List[str]]:
   """`dataset_flags` of several data sets by name, after checking that they can be meant."""
-  found = {}
+  by_name: Dict[str, List[str]] = {}
   for entry in entries:
     name, _, path = entry.partition('=')
     if not re.fullmatch(r'[\w.-]*\w', name):
       raise UserError(f'--datasets={entry}: a name has only letters, digits, _, . and -.')
-    if name in found:
+    if name in by_name:
       raise UserError(f'--datasets names {name} twice: give each log a name of its own.')
     if not path and (name not in data_recipes.DATASETS or name == 'csv'):
       known = ', '.join(known for known in data_recipes.DATASETS if known != 'csv')
@@ -224,5 +225,5 @@ def datasets_flags(entries: Sequence[str], recipes: Dict[str, Dict[str, Any]], d
                       'give a log on disk as name=PATH.')
     if path and not os.path.exists(path):
       raise UserError(f'--datasets={entry}: {path} does not exist.')
-    found[name] = dataset_flags(entry, recipes, data_dir, drift_size)[1]
-  return found
+    by_name[name] = dataset_flags(entry, recipes, data_dir, drift_size)[1]
+  return by_name

@@ -8,7 +8,7 @@ import re
 import sys
 import traceback
 import types
-from typing import Any, Callable, Dict, Sequence
+from typing import Any, Callable, Dict, Optional, Sequence
 
 from ml_collections import config_dict
 
@@ -18,7 +18,7 @@ from graphsane_tf import configs
 from graphsane_tf.errors import UserError
 
 
-def _call(function: Callable[..., Any], *arguments: Any, file: str, line: int = 0) -> Any:
+def _call(function: Callable[..., Any], *arguments: Any, file: str, line: Optional[int] = 0) -> Any:
   """function(*arguments), whose exceptions become a `UserError` that names the file and the line.
 
   Args:
@@ -61,7 +61,9 @@ def load_module(file: str, flag: str) -> types.ModuleType:
     what = 'is not a file' if os.path.exists(file) else 'does not exist'
     raise UserError(f'{flag} {what}; give the path of a Python file.')
   loader = _Source('config_file', file)
-  module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+  spec = importlib.util.spec_from_loader(loader.name, loader)
+  assert spec is not None  # It has a loader.
+  module = importlib.util.module_from_spec(spec)
   # Dataclasses look their module up by name.
   sys.modules[loader.name] = module
   _call(loader.exec_module, module, file=file)

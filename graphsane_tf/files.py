@@ -8,7 +8,7 @@ import pathlib
 import re
 import shutil
 import tempfile
-from typing import Any, Dict, Iterator, Type
+from typing import Any, Dict, Iterator, Tuple, Type
 
 from graphsane_tf.errors import UserError
 
@@ -28,16 +28,17 @@ def reason(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def writing(path, *more: Type[Exception]) -> Iterator[None]:
+def writing(path, *further: Type[Exception]) -> Iterator[None]:
   """Turns errors of the file system inside into one sentence about `path`.
 
   Args:
     path: what is written.
-    *more: further exceptions that mean the same, such as TensorFlow's.
+    *further: exceptions that mean the same, such as TensorFlow's.
   """
+  failures: Tuple[Type[Exception], ...] = (OSError, *further)
   try:
     yield
-  except (OSError, *more) as error:
+  except failures as error:
     raise UserError(f'cannot write {path}: {reason(error)}; when that is mended (free space, write '
                     'permission), the same command goes on from what is there.') from error
 
@@ -106,31 +107,30 @@ def read_json(path) -> Any:
     raise UserError(f'{path} is nested too deeply to be JSON of this program.') from error
 
 
-def check_object(found: Any, fields: Dict[str, Any], where: str) -> None:
-  """Raises a `UserError` unless `found` is an object that has at least the given fields.
+def check_object(value: Any, fields: Dict[str, Any], where: str) -> None:
+  """Raises a `UserError` unless `value` is an object that has at least the given fields.
 
   Args:
-    found: from JSON.
+    value: from JSON.
     fields: name to a value of the type that it must have; an integer passes for a float.
     where: what the sentence begins with.
   """
-  if not isinstance(found, dict):
+  if not isinstance(value, dict):
     raise UserError(f'{where} is not a JSON object.')
   for name, example in fields.items():
-    if name not in found:
+    if name not in value:
       raise UserError(f'{where} lacks {name!r}.')
     wanted = (int, float) if isinstance(example, float) else type(example)
     # A bool is an int in Python, but not here.
-    if not isinstance(found[name], wanted) or (
-        isinstance(found[name], bool) != isinstance(example, bool)):
+    if not isinstance(value[name], wanted) or isinstance(value[name], bool) != isinstance(example, bool):
       raise UserError(f'{where}: {name!r} is not of type {type(example).__name__}.')
 
 
 def read_object(path, fields: Dict[str, Any]) -> Dict[str, Any]:
   """`read_json` of an object that has at least the given fields (see `check_object`)."""
-  found = read_json(path)
-  check_object(found, fields, str(path))
-  return found
+  value = read_json(path)
+  check_object(value, fields, str(path))
+  return value
 
 
 def remove(path) -> None:

@@ -100,12 +100,12 @@ def load_plugin(path) -> None:
     UserError: if it is not there, or fails.
   """
   path = pathlib.Path(path)
-  if path.suffix != '.py' or not path.is_file():
-    raise UserError(f'--plugin={path} is not a Python file: give the path of a file that ends in .py.')
-  # Known to `sys.modules`, as dataclasses and Keras ask for.
   name = f'graphsane_tf_plugin_{path.stem}'
   spec = importlib.util.spec_from_file_location(name, path)
+  if path.suffix != '.py' or not path.is_file() or spec is None or spec.loader is None:
+    raise UserError(f'--plugin={path} is not a Python file: give the path of a file that ends in .py.')
   module = importlib.util.module_from_spec(spec)
+  # Known to `sys.modules`, as dataclasses and Keras ask for.
   sys.modules[name] = module
   try:
     spec.loader.exec_module(module)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from graphsane_tf.data.interactions import Interactions
 
-# Rows that a user takes from his own group of items, and the number of groups.
+# Rows that a user takes from their own group of items, and the number of groups.
 _OWN_SHARE = .5
 _GROUPS = 20
 

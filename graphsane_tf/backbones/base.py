@@ -47,23 +47,23 @@ def recursive_layers(view: views.View, tables, depth: int, convolve):
     view: the graph.
     tables: the embeddings, by kind 'u' and 'i'.
     depth: number of the last layer.
-    convolve: gives rows from (kind, number, nodes, hop, layer), where layer(kind, number, nodes, hop)
+    convolve: gives rows from (kind, level, nodes, hop, layer), where layer(kind, level, nodes, hop)
       gives rows of earlier layers.
 
   Returns:
-    A function (kind, number, nodes, hop) that gives h^(number) of nodes that are `hop` steps away from
+    A function (kind, level, nodes, hop) that gives h^(level) of nodes that are `hop` steps away from
     the ones asked for. A whole view computes a layer that neighbours need once, for all nodes.
   """
   known = {}
 
-  def layer(kind, number, nodes, hop=0):
-    if number == 0:
+  def layer(kind, level, nodes, hop=0):
+    if level == 0:
       return views.take(tables[kind], nodes)
-    everywhere = view.whole and number < depth
+    everywhere = view.whole and level < depth
     at = None if everywhere else nodes
-    key = (kind, number, None if at is None else at.ref())
+    key = (kind, level, None if at is None else at.ref())
     if key not in known:
-      known[key] = convolve(kind, number, at, hop, layer)
+      known[key] = convolve(kind, level, at, hop, layer)
     return views.take(known[key], nodes) if everywhere else known[key]
 
   return layer
@@ -195,9 +195,9 @@ class Backbone(tf.keras.Model, abc.ABC):
         edges = graph.relations[relation].table
         new = edges.select(np.arange(count, len(rows)))
         known = new.matrix()[:, :others.shape[0]]
-        number = np.asarray(known.sum(axis=1)).ravel()
-        mean = (known @ others.numpy()) / np.maximum(number, 1.)[:, None]
-        rows[count:][number > 0] = mean[number > 0]
+        degree = np.asarray(known.sum(axis=1)).ravel()
+        mean = (known @ others.numpy()) / np.maximum(degree, 1.)[:, None]
+        rows[count:][degree > 0] = mean[degree > 0]
       table.assign(rows)
 
   def named_variables(self) -> Dict[str, tf.Variable]:

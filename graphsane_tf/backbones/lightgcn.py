@@ -33,15 +33,15 @@ class LightGCN(Backbone):
     depth, fanout = self.config.num_layers, self.config.fanout
     tables = {'u': self.user_table, 'i': self.item_table}
 
-    def convolve(kind, number, nodes, hop, layer):
+    def convolve(kind, level, nodes, hop, layer):
       other = 'i' if kind == 'u' else 'u'
-      return view.smooth(kind + other, nodes, lambda at: layer(other, number - 1, at, hop + 1),
+      return view.smooth(kind + other, nodes, lambda at: layer(other, level - 1, at, hop + 1),
                          fanout[min(hop, len(fanout) - 1)])
 
     layer = recursive_layers(view, tables, depth, convolve)
 
     def tower(kind, nodes):
-      layers = [layer(kind, number, nodes) for number in range(depth + 1)]
+      layers = [layer(kind, level, nodes) for level in range(depth + 1)]
       # Not tf.add_n: graph optimisation may turn it into a sum in order of arrival.
       return [*layers, sum(layers) / (depth + 1.)]
 

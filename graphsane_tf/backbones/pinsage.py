@@ -54,25 +54,25 @@ class PinSage(Backbone):
     rate = self.config.dropout if training else 0.
     tables = {'u': self.user_table, 'i': self.item_table}
 
-    def convolve(kind, number, nodes, hop, layer):
+    def convolve(kind, level, nodes, hop, layer):
       other = 'i' if kind == 'u' else 'u'
 
       def messages(neighbours):
-        rows = layer(other, number - 1, neighbours, hop + 1)
-        return self._apply(f'{kind}_neighbour{number}', rows)
+        rows = layer(other, level - 1, neighbours, hop + 1)
+        return self._apply(f'{kind}_neighbour{level}', rows)
 
       mean = view.mean(kind + other, nodes, messages, self.config.fanout[hop])
       if rate:
         mean, scale = dropout(mean, rate, seeds.next())
         mean *= scale
-      own = layer(kind, number - 1, nodes, hop)
+      own = layer(kind, level - 1, nodes, hop)
       return tf.math.l2_normalize(
-          self._apply(f'{kind}_merge{number}', tf.concat([own, mean], axis=1)), axis=1)
+          self._apply(f'{kind}_merge{level}', tf.concat([own, mean], axis=1)), axis=1)
 
     layer = recursive_layers(view, tables, 2, convolve)
 
     def tower(kind, nodes):
-      layers = [layer(kind, number, nodes) for number in range(3)]
+      layers = [layer(kind, level, nodes) for level in range(3)]
       final = self._apply(f'{kind}_hidden', layers[-1]) @ getattr(self, f'{kind}_output')
       scale = self.config.pinsage_scale ** .5
       return [*layers, scale * tf.math.l2_normalize(final, axis=1)]

@@ -55,8 +55,8 @@ class StructuralClusters(ItemClusters):
 
   def memberships(self, item_vectors, epoch):
     if not self._ready:
-      found = self.kmeans(np.asarray(item_vectors), epoch)
-      self.centres.assign(found.cluster_centers_.astype(np.float32))
+      fitted = self.kmeans(np.asarray(item_vectors), epoch)
+      self.centres.assign(fitted.cluster_centers_.astype(np.float32))
       self._ready.assign(True)
     q = soft_assignment(item_vectors, self.centres, self.config.clustering.nu)
     return membership(target(q), self.config.clustering.temperature)

@@ -57,12 +57,12 @@ def start(command: str, argv: Optional[Sequence[str]] = None) -> None:
 
 def _plugins(words: Sequence[str]) -> List[str]:
   """Values of --plugin."""
-  found = []
+  plugins = []
   for place, word in enumerate(words):
     name, given, value = word.lstrip('-').partition('=')
     if word.startswith('-') and name == 'plugin':
-      found.append(value if given else ''.join(words[place + 1:place + 2]))
-  return found
+      plugins.append(value if given else ''.join(words[place + 1:place + 2]))
+  return plugins
 
 
 def _overview() -> str:
@@ -97,7 +97,7 @@ def _flag(flag: flags.Flag) -> str:
     return f'--{flag.name}'
   choices = getattr(flag.parser, 'enum_values', None)
   if choices:
-    first = [said or default] if said or default else []
+    first = [str(said or default)] if said or default else []
     return f'--{flag.name}=' + '|'.join([*first, *[name for name in choices if name not in first]])
   if flag.flag_type() == 'config object':
     return f'--{flag.name}=default'

@@ -1,10 +1,10 @@
 """What a distiller is, and the teacher it learns from."""
 import abc
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import tensorflow as tf
 
-from graphsane_tf.backbones.base import Backbone
+from graphsane_tf.backbones.base import Backbone, Encoding
 from graphsane_tf.graph import knn, views
 
 
@@ -21,9 +21,9 @@ class Teacher:
     self.num_users = backbone.num_users
     self.num_items = backbone.num_items
     self._backbone = backbone
-    self._embedding = {}
-    self._layers = None
-    self._nearest = {}
+    self._embedding: Dict[str, tf.Tensor] = {}
+    self._layers: Optional[Encoding] = None
+    self._nearest: Dict[str, views.Relation] = {}
 
   def embedding(self, kind: str) -> tf.Tensor:
     """[n, d] embeddings of all nodes of a kind ('user' or 'item'), a constant."""
@@ -51,14 +51,14 @@ class Teacher:
     Nearest neighbours are the ones the teacher was trained with; for a backbone that has none they
     are built from the same edges.
     """
-    found = self.graph.relations.get(name) or self._nearest.get(name)
-    if found is None:
+    relation = self.graph.relations.get(name) or self._nearest.get(name)
+    if relation is None:
       ends = {'uu': 'ui', 'ii': 'iu'}[name]
       with tf.init_scope():
-        found = views.Relation(knn.cosine_neighbours(
+        relation = views.Relation(knn.cosine_neighbours(
             self.graph.relations[ends].table, self._backbone.config.num_knn))
-      self._nearest[name] = found
-    return found
+      self._nearest[name] = relation
+    return relation
 
 
 class Distiller(tf.Module, abc.ABC):

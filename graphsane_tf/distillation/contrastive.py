@@ -1,5 +1,6 @@
 """Contrastive distillation: student anchors against the teacher's neighbours (SGCT)."""
 import abc
+import functools
 from typing import Dict, Optional, Tuple
 
 import numpy as np
@@ -93,7 +94,7 @@ class Contrastive(Distiller):
     drawn = {}
     if any(weight for _, weight in weights.values()):
       drawn = {name: self._draw(name, batch, seeds) for name in self.relations}
-    return {name: weighted(weight, lambda layer=layer: self._layer_loss(layer, batch, drawn))
+    return {name: weighted(weight, functools.partial(self._layer_loss, layer, batch, drawn))
             for name, (layer, weight) in weights.items()}
 
   def _anchors(self, kind: str, layer: int, batch) -> Tuple[tf.Tensor, tf.Tensor]:

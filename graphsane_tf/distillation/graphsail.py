@@ -40,9 +40,9 @@ def local_loss(student: tf.Tensor, student_mean: tf.Tensor,
   return tf.reduce_mean(tf.square(teacher_product - tf.reduce_sum(student * student_mean, axis=1)))
 
 
-def anchors(rows: tf.Tensor, cluster: tf.Tensor, number: int) -> tf.Tensor:
-  """[number, d] means of the [n, d] rows in each [n] cluster."""
-  return tf.math.unsorted_segment_mean(rows, cluster, number)
+def anchors(rows: tf.Tensor, cluster: tf.Tensor, num_clusters: int) -> tf.Tensor:
+  """[num_clusters, d] means of the [n, d] rows in each [n] cluster."""
+  return tf.math.unsorted_segment_mean(rows, cluster, num_clusters)
 
 
 def global_loss(student: tf.Tensor, student_anchors: tf.Tensor, teacher_logits: tf.Tensor,
@@ -77,18 +77,18 @@ class GraphSail(Distiller):
     import sklearn.cluster  # pylint: disable=g-import-not-at-top
     super().__init__(config, context, teacher, seed)
     options = config.graphsail
-    self._number = {'user': teacher.num_users, 'item': teacher.num_items}
-    rows = {kind: teacher.embedding(kind).numpy() for kind in self._number}
+    self._num_nodes = {'user': teacher.num_users, 'item': teacher.num_items}
+    rows = {kind: teacher.embedding(kind).numpy() for kind in self._num_nodes}
     self._coefficient, self._cluster, self._num_clusters = {}, {}, {}
     self._product, self._logits = {}, {}
     degree = {'user': context.history.degree, 'item': context.popularity}
     new = {'user': context.block.degree,
            'item': np.bincount(context.block.indices, minlength=context.num_items)}
     centres = {}
-    for kind, number in self._number.items():
-      now = degree[kind][:number]
-      self._coefficient[kind] = tf.constant(self_coefficients(now - new[kind][:number], now))
-      count = min(options.num_clusters, number)
+    for kind, num_nodes in self._num_nodes.items():
+      now = degree[kind][:num_nodes]
+      self._coefficient[kind] = tf.constant(self_coefficients(now - new[kind][:num_nodes], now))
+      count = min(options.num_clusters, num_nodes)
       start = int(host_generator(*seed, name=f'graphsail_{kind}').integers(2**31 - 1))
       label = sklearn.cluster.KMeans(count, n_init=1, random_state=start).fit_predict(rows[kind])
       self._num_clusters[kind] = count
@@ -103,8 +103,8 @@ class GraphSail(Distiller):
 
   def losses(self, batch) -> Dict[str, tf.Tensor]:
     options = self.config.graphsail
-    student = {kind: tf.convert_to_tensor(getattr(batch.backbone, f'{kind}_table'))[:number]
-               for kind, number in self._number.items()}
+    student = {kind: tf.convert_to_tensor(getattr(batch.backbone, f'{kind}_table'))[:num_nodes]
+               for kind, num_nodes in self._num_nodes.items()}
     return {
         'graphsail_self': weighted(options.self_weight, lambda: self._self(student, batch)),
         'graphsail_local': weighted(options.local_weight, lambda: self._local(student)),
@@ -114,10 +114,10 @@ class GraphSail(Distiller):
     items = tf.concat([batch.positives[:, None], batch.negatives], axis=1)
     total = 0.
     for kind, nodes in (('user', batch.users), ('item', tf.reshape(items, [-1]))):
-      number = self._number[kind]
+      num_nodes = self._num_nodes[kind]
       # Negative segments are left out: these are nodes the teacher does not know.
       occurs = tf.math.unsorted_segment_sum(
-          tf.ones_like(nodes, tf.float32), tf.where(nodes < number, nodes, -1), number)
+          tf.ones_like(nodes, tf.float32), tf.where(nodes < num_nodes, nodes, -1), num_nodes)
       total += self_loss(
           student[kind], self.teacher.embedding(kind), occurs * self._coefficient[kind])
     return total / batch.size

@@ -29,8 +29,8 @@ def local_structure_loss(student: tf.Tensor, student_neighbours: tf.Tensor, teac
     return tf.linalg.matvec(neighbours, nodes) / temperature
   divergence = softmax_divergence(
       logits(teacher, teacher_neighbours), logits(student, student_neighbours), mask, teacher_first)
-  number = tf.reduce_sum(tf.reduce_max(mask, axis=1))
-  return tf.math.divide_no_nan(tf.reduce_sum(divergence), number)
+  num_nodes = tf.reduce_sum(tf.reduce_max(mask, axis=1))
+  return tf.math.divide_no_nan(tf.reduce_sum(divergence), num_nodes)
 
 
 class Lsp(Distiller):

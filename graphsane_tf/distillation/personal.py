@@ -1,4 +1,4 @@
-"""How much of the past a user keeps: less if his interests have moved (Wang et al., 2023)."""
+"""How much of the past a user keeps: less if their interests have moved (Wang et al., 2023)."""
 import numpy as np
 
 from graphsane_tf.graph import csr
@@ -15,12 +15,12 @@ def interest_shift(before: csr.Csr, now: csr.Csr, cluster: np.ndarray) -> np.nda
     now: [num_users, n] recent ones.
     cluster: [n] cluster of each item; -1 leaves an item out.
   """
-  number = int(cluster.max(initial=-1)) + 1
+  num_clusters = int(cluster.max(initial=-1)) + 1
   def shares(table):
     of_edge = cluster[table.indices]
     known = of_edge >= 0
-    cell = table.rows()[known].astype(np.int64) * number + of_edge[known]
-    counts = np.bincount(cell, minlength=table.num_rows * number).reshape(table.num_rows, number)
+    cell = table.rows()[known].astype(np.int64) * num_clusters + of_edge[known]
+    counts = np.bincount(cell, minlength=table.num_rows * num_clusters).reshape(table.num_rows, num_clusters)
     total = counts.sum(axis=1, keepdims=True)
     return counts / np.maximum(total, 1), total[:, 0] > 0
   (old, had), (new, has) = shares(before), shares(now)
@@ -30,7 +30,7 @@ def interest_shift(before: csr.Csr, now: csr.Csr, cluster: np.ndarray) -> np.nda
 def user_weights(options, context, teacher, seed) -> np.ndarray:
   """[teacher.num_users] float32 weights exp(-strength * shift), of mean one.
 
-  Items are clustered by K-means on the teacher's embeddings; a user's shift is between his
+  Items are clustered by K-means on the teacher's embeddings; a user's shift is between their
   interactions before the block and in it. The publication learns the map from shift to weight; here
   it is this fixed one. `options` is config.personal.
   """

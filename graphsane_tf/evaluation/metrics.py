@@ -74,16 +74,16 @@ def per_user(top_ids: np.ndarray, held_out: csr.Csr, options: Options = Options(
 
   hit = _hits(top_ids, indptr, indices)
   rank = np.arange(1, hit.shape[1] + 1)
-  found = np.cumsum(hit, axis=1)
-  precision_sum = np.cumsum(hit * found / rank, axis=1)
+  num_hits = np.cumsum(hit, axis=1)
+  precision_sum = np.cumsum(hit * num_hits / rank, axis=1)
   gain = np.cumsum(hit / np.log2(1 + rank), axis=1)
   ideal = np.cumsum(1 / np.log2(1 + rank))
 
   values = {}
   for k in options.cutoffs:
     reachable = np.clip(relevant, 1, k)
-    values[f'recall@{k}'] = found[:, k - 1] / count
-    values[f'precision@{k}'] = np.where(relevant > 0, found[:, k - 1] / k, np.nan)
+    values[f'recall@{k}'] = num_hits[:, k - 1] / count
+    values[f'precision@{k}'] = np.where(relevant > 0, num_hits[:, k - 1] / k, np.nan)
     values[f'map@{k}'] = precision_sum[:, k - 1] / (
         count if options.map_denominator == 'relevant' else np.minimum(count, k))
     values[f'ndcg@{k}'] = np.where(relevant > 0, gain[:, k - 1], np.nan) / (

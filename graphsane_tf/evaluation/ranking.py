@@ -165,7 +165,8 @@ class _Tile:
     self.start = start
     self._size = stop - start
     self._on_device = scorer.device_tile(start, stop) if _has_gpu() else None
-    self._write = None if self._on_device else scorer.tile(start, stop)
+    if not self._on_device:
+      self._write = scorer.tile(start, stop)
     # An odd multiple of the unit: columns of an even one fall on the same cache lines, and products take longer.
     self.width = self._size if self._on_device else -(-self._size // topk.UNIT) * topk.UNIT | topk.UNIT
     self._memory = threading.local()
@@ -201,8 +202,8 @@ def shortened(lists: Lists, users: np.ndarray, seen: csr.Csr, k: int, num_items:
     ids [n, k] int32 as in `top_k`, and [n] bool, whether a user's list could be had in this way.
   """
   ids = np.full((len(users), k), -1, np.int32)
-  found = np.isin(users, lists.users)
-  rows = np.flatnonzero(found)
+  complete = np.isin(users, lists.users)
+  rows = np.flatnonzero(complete)
   size = user_chunk_size(num_items)
   for chunk in np.split(rows, range(size, len(rows), size)):
     items = lists.items[np.searchsorted(lists.users, users[chunk]), :_LOOK_AHEAD * k]
@@ -214,8 +215,8 @@ def shortened(lists: Lists, users: np.ndarray, seen: csr.Csr, k: int, num_items:
     place = np.cumsum(new, axis=1, dtype=np.int32)
     listed = np.nonzero(new & (place <= k))
     ids[chunk[listed[0]], place[listed] - 1] = items[listed]
-    found[chunk] = (place[:, -1] >= k) | (items[:, -1] < 0)
-  return ids, found
+    complete[chunk] = (place[:, -1] >= k) | (items[:, -1] < 0)
+  return ids, complete
 
 
 def _seen_pairs(seen: csr.Csr, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,8 +1,8 @@
 """Is a difference more than noise? Paired tests over users, intervals over seeds."""
 import dataclasses
-from typing import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
 from graphsane_tf.errors import UserError
@@ -64,7 +64,7 @@ def paired_wilcoxon(a: np.ndarray, b: np.ndarray) -> PairedTest:
                     differing)
 
 
-def holm(p_values: Sequence[float]) -> np.ndarray:
+def holm(p_values: npt.ArrayLike) -> np.ndarray:
   """Holm's step-down correction: p-values that can be compared with one level for all of them.
 
   Args:
@@ -81,7 +81,7 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
   return corrected
 
 
-def interval(values: Sequence[float], level: float = 0.95) -> Interval:
+def interval(values: npt.ArrayLike, level: float = 0.95) -> Interval:
   """Student's t interval of a mean, for the few values that seeds give.
 
   Args:

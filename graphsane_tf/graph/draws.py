@@ -8,7 +8,7 @@ from graphsane_tf.graph import csr
 class Complement(tf.Module):
   """Draws uniformly from the complement of each user's positives, without rejection.
 
-  Number the items that user u has not taken 0, 1, ..., in order. With p_0 < p_1 < ... his
+  Number the items that user u has not taken 0, 1, ..., in order. With p_0 < p_1 < ... their
   positives, item number r is r + #{k : p_k - k <= r}. The keys u * (num_items + 1) + p_k - k of all
   users are sorted, so one binary search over them gives the count for any (u, r).
   """

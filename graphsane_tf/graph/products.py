@@ -45,10 +45,10 @@ def transposed_product(entries: Entries, dense: tf.Tensor, num_columns: tf.Tenso
   return tf.raw_ops.SparseMatrixMatMul(a=sparse, b=dense)
 
 
-def spread(rows: tf.Tensor, places: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
-  """[number, d] zeros, to which [n, d] rows are added at [n] places."""
+def spread(rows: tf.Tensor, places: tf.Tensor, num_rows: tf.Tensor) -> tf.Tensor:
+  """[num_rows, d] zeros, to which [n, d] rows are added at [n] places."""
   ones = Entries(tf.range(tf.size(places, tf.int64)), places, tf.ones_like(places, tf.float32))
-  return transposed_product(ones, rows, number)
+  return transposed_product(ones, rows, num_rows)
 
 
 @tf.custom_gradient
@@ -69,13 +69,13 @@ def row_gaps(table: tf.Tensor, places: tf.Tensor, others: tf.Tensor,
 
 
 @tf.custom_gradient
-def first_rows(table: tf.Tensor, number: tf.Tensor):
-  """table[:number] of a [m, d] table; the gradient of a plain slice takes several times as long."""
+def first_rows(table: tf.Tensor, num_rows: tf.Tensor):
+  """table[:num_rows] of a [m, d] table; the gradient of a plain slice takes several times as long."""
   def gradient(upstream):
-    rest = tf.zeros([tf.shape(table)[0] - number, tf.shape(table)[1]])
+    rest = tf.zeros([tf.shape(table)[0] - num_rows, tf.shape(table)[1]])
     return tf.concat([upstream, rest], axis=0), None
 
-  return table[:number], gradient
+  return table[:num_rows], gradient
 
 
 def weighted_sums(table: tf.Tensor, places: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:

@@ -90,8 +90,8 @@ def _reaching(scores: np.ndarray, threshold: np.ndarray) -> np.ndarray:
   mask = np.empty(scores.size + scores.size // 10, bool)
   mask[scores.size:] = True
   np.greater_equal(scores, threshold[:, None], out=mask[:scores.size].reshape(scores.shape))
-  found = np.flatnonzero(mask)
-  return found[:len(found) + scores.size - len(mask)]
+  places = np.flatnonzero(mask)
+  return places[:len(places) + scores.size - len(mask)]
 
 
 def group_size(num_columns: int, k: int) -> int:

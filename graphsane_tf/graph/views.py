@@ -5,7 +5,7 @@ named by their two ends: 'ui' leads from users to the items they took, 'iu' back
 nearest neighbours of the same kind.
 """
 import abc
-from typing import Callable, Dict, Optional
+from typing import Callable, Dict, List, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -151,8 +151,8 @@ def draw_neighbours(relation: Relation, nodes: tf.Tensor, fanout: int, seed: tf.
   drawn = tf.cast(slot < count, tf.float32)
   # Rounding can push r close to 1 over the end; slots that were not drawn stay at the start.
   position = drawn * tf.minimum(position, tf.maximum(degree - 1., 0.))
-  found = tf.gather(relation.indices, start[:, None] + tf.cast(position, tf.int64))
-  return found, drawn
+  neighbours = tf.gather(relation.indices, start[:, None] + tf.cast(position, tf.int64))
+  return neighbours, drawn
 
 
 class Table:
@@ -213,7 +213,7 @@ class View(abc.ABC):
     """The same rows; a whole view computes them once, for all nodes, and takes what is asked for."""
     if not self.whole:
       return rows
-    known = []
+    known: List[tf.Tensor] = []
 
     def shared(nodes):
       if not known:
@@ -306,12 +306,12 @@ class SampledView(View):
       The nodes whose rows are needed, [m] or None for all, the [n, fanout] places of the neighbours among
       them and their [n, fanout] weights in the mean, 0 in slots beyond the degree.
     """
-    found, drawn = draw_neighbours(self.relations[relation], nodes, fanout, self._seeds.next())
+    neighbours, drawn = draw_neighbours(self.relations[relation], nodes, fanout, self._seeds.next())
     share = drawn / tf.maximum(tf.reduce_sum(drawn, axis=1, keepdims=True), 1.)
     if isinstance(rows, Table):
-      return None, found, share
-    distinct, place = tf.unique(tf.reshape(found, [-1]))
-    return distinct, tf.reshape(place, tf.shape(found)), share
+      return None, neighbours, share
+    distinct, place = tf.unique(tf.reshape(neighbours, [-1]))
+    return distinct, tf.reshape(place, tf.shape(neighbours)), share
 
   def mean(self, relation: str, nodes: Optional[tf.Tensor], rows: Rows, fanout: int) -> tf.Tensor:
     if nodes is None:

@@ -60,7 +60,7 @@ class NegativeSampler(tf.Module, abc.ABC):
   # Name of the triplet loss over the drawn items.
   loss_name = 'sampler'
   # Command-line flags that only mean something to this sampler.
-  flags = ()
+  flags: Tuple[str, ...] = ()
   # Epochs between two calls of `refresh`; 0 means never.
   refresh_epochs = 0
   # Whether `draw` gives candidates and `choose` the negatives among them.
@@ -117,6 +117,7 @@ class NegativeSampler(tf.Module, abc.ABC):
       Lists that leave out nothing but items seen up to the block; None if the sampler does not rank.
     """
     del user_vectors, item_vectors
+    return None
 
   @abc.abstractmethod
   def draw(self, users: tf.Tensor, positives: tf.Tensor, seeds: Seeds) -> Draw:

@@ -35,9 +35,9 @@ def hardest_choice(candidate: tf.Tensor, draw: Draw, num_slots: int) -> Choice:
     draw: the candidates, those of the first slot first.
     num_slots: number of slots.
   """
-  each = candidate.shape[1] // num_slots
-  scores = tf.reshape(candidate, [-1, num_slots, each])
-  columns = tf.range(num_slots) * each + tf.argmax(scores, axis=2, output_type=tf.int32)
+  slot_size = candidate.shape[1] // num_slots
+  scores = tf.reshape(candidate, [-1, num_slots, slot_size])
+  columns = tf.range(num_slots) * slot_size + tf.argmax(scores, axis=2, output_type=tf.int32)
   return Choice(columns, tf.gather(draw.weight, columns, batch_dims=1))
 
 

@@ -20,8 +20,8 @@ class ESNS(NegativeSampler):
 
   Adaptation: an item's context is the users who took it up to the block; similarity is the cosine
   of these sets. The `num_similar` most similar items of each item are kept, and one is drawn with
-  probability proportional to its similarity. Similar items are often the user's own: a draw that he
-  has taken in the current block is repeated, at most `tries` times in all, then replaced by a
+  probability proportional to its similarity. Similar items are often the user's own: a draw that they
+  have taken in the current block is repeated, at most `tries` times in all, then replaced by a
   uniform one. `loss` is the paper's triplet loss ('bpr') or 'shift': softplus(-(y_ui + shift)) +
   softplus(y_uj + shift) for each negative. (The chapter's text was not at hand; the form of the
   shift is the usual one of logistic losses on scores that are not centred.)
@@ -53,20 +53,20 @@ class ESNS(NegativeSampler):
       self.cumulative[start:start + len(columns)].assign(np.cumsum(share, axis=1))
 
   def draw(self, users, positives, seeds):
-    number, tries = self.num_slots, self._options.tries
+    num_slots, tries = self.num_slots, self._options.tries
     cumulative = tf.gather(self.cumulative, positives)
     total = cumulative[:, -1:]
-    point = tf.random.stateless_uniform([tf.size(users), number * tries], seeds.next()) * total
+    point = tf.random.stateless_uniform([tf.size(users), num_slots * tries], seeds.next()) * total
     place = tf.searchsorted(cumulative, point, side='right')
     place = tf.minimum(place, self.items.shape[1] - 1)
     items = tf.gather(tf.gather(self.items, positives), place, batch_dims=1)
     free = tf.logical_and(tf.logical_not(self._taken.contains(users, items)), total > 0)
-    items, free = (tf.reshape(part, [-1, number, tries]) for part in (items, free))
+    items, free = (tf.reshape(part, [-1, num_slots, tries]) for part in (items, free))
     first = tf.argmax(tf.cast(free, tf.int32), axis=2)
     chosen = tf.gather(items, first, batch_dims=2)
-    other, valid = self._uniform.draw(users, number, seeds.next())
-    found = tf.reduce_any(free, axis=2)
-    return Draw(tf.where(found, chosen, other), tf.where(found, tf.ones_like(valid), valid))
+    other, valid = self._uniform.draw(users, num_slots, seeds.next())
+    any_free = tf.reduce_any(free, axis=2)
+    return Draw(tf.where(any_free, chosen, other), tf.where(any_free, tf.ones_like(valid), valid))
 
   def loss(self, positive, negative, draw):
     if self._options.loss == 'bpr':

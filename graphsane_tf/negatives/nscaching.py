@@ -70,9 +70,9 @@ class NSCaching(NegativeSampler):
     width = self.table.width + self._options.candidates
     whole = self.context.num_items <= _WHOLE * width
     floats = self.context.num_items if whole else width * user_vectors.shape[1]
-    for number, (start, stop) in enumerate(self.table.chunks(floats)):
+    for chunk, (start, stop) in enumerate(self.table.chunks(floats)):
       self._renew(user_vectors, item_vectors, start, stop, whole,
-                  tf.random.experimental.stateless_fold_in(seed, number))
+                  tf.random.experimental.stateless_fold_in(seed, chunk))
 
   def _renew(self, user_vectors, item_vectors, start, stop, whole, seed):
     """Renews slots start to stop - 1."""

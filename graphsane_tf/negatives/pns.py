@@ -16,7 +16,7 @@ class RankGeometric(NegativeSampler):
   current model gives the items, refreshed now and then.
 
   Adaptation: P(r) = p (1 - p)^(r - 1), drawn by itself for each user and slot over the exact
-  ranking of his unobserved items, rebuilt every `refresh_epochs`. (The publication approximates
+  ranking of their unobserved items, rebuilt every `refresh_epochs`. (The publication approximates
   rankings through single factors of a factorisation.) Only ranks up to a depth are kept: the
   smallest of the 99.9 % quantile, `max_depth` and the number of unobserved items; the distribution
   is truncated there and normalised. With p = .002 (mean 500) and a depth of 1,000 that moves 13.5 %

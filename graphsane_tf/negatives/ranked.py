@@ -1,5 +1,5 @@
 """Rankings of unobserved items by user, and tables of a few items for each of them."""
-from typing import Callable, Iterator, Tuple
+from typing import Callable, Iterator, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -44,10 +44,10 @@ def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
     keys.partition(depth - 1, axis=1)
     keys = keys[:, :depth]
   keys.sort(axis=1)
-  found = keys < topk.NO_KEY
-  columns = np.where(found, keys & 0xffffffff, -1).astype(np.int32)
+  present = keys < topk.NO_KEY
+  columns = np.where(present, keys & 0xffffffff, -1).astype(np.int32)
   best = np.take_along_axis(scores, np.maximum(columns, 0), axis=1)
-  return columns, np.where(found, best, np.float32(-np.inf))
+  return columns, np.where(present, best, np.float32(-np.inf))
 
 
 class Rankings:
@@ -63,7 +63,7 @@ class Rankings:
     self._users = users
     self._excluded = excluded
     self._item_vectors = None
-    self._lists = None
+    self._lists: Optional[ranking.Lists] = None
 
   def rank(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor, last: int) -> ranking.Lists:
     """Ranks 1 to `last` by dot product; the same object `item_vectors` is not ranked twice.
@@ -73,7 +73,7 @@ class Rankings:
       item_vectors: [num_items, D] float32.
       last: last rank, at most num_items.
     """
-    if self._item_vectors is not item_vectors:
+    if self._lists is None or self._item_vectors is not item_vectors:
       items, _ = ranking.top_k(
           ranking.DotProduct(user_vectors, item_vectors), self._users, self._excluded, last)
       self._item_vectors, self._lists = item_vectors, ranking.Lists(self._users, items)
@@ -132,30 +132,30 @@ class ItemTable(tf.Module):
       self.items.assign(np.maximum(items, 0))
       self.count.assign((items >= 0).sum(axis=1).astype(np.int32))
 
-  def draw(self, users: tf.Tensor, number: int, seeds: Seeds,
+  def draw(self, users: tf.Tensor, num_draws: int, seeds: Seeds,
            place: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]):
     """Draws with replacement.
 
     Args:
       users: [B] int32.
-      number: draws a user.
+      num_draws: draws a user.
       seeds: of the draws.
-      place: gives the place [B, number] in the row from uniform numbers in [0, 1) [B, number], the
+      place: gives the place [B, num_draws] in the row from uniform numbers in [0, 1) [B, num_draws], the
         count [B, 1] as float32 and the row [B].
 
     Returns:
-      [B, number] int32 items and [B, number] float32 weights, 0 where a user has taken everything.
+      [B, num_draws] int32 items and [B, num_draws] float32 weights, 0 where a user has taken everything.
     """
     slot = tf.gather(self._slot, users)
     row = tf.maximum(slot, 0)
     count = tf.gather(self.count, row)[:, None]
-    random = tf.random.stateless_uniform([tf.size(users), number], seeds.next())
+    random = tf.random.stateless_uniform([tf.size(users), num_draws], seeds.next())
     places = tf.cast(place(random, tf.cast(count, tf.float32), row), tf.int32)
     # Rounding can push a number close to 1 over the end.
     places = tf.clip_by_value(places, 0, tf.maximum(count - 1, 0))
     chosen = tf.gather(tf.reshape(self.items, [-1]), tf.cast(row[:, None], tf.int64) * self.width
                        + tf.cast(places, tf.int64))
-    other, valid = self.uniform.draw(users, number, seeds.next())
+    other, valid = self.uniform.draw(users, num_draws, seeds.next())
     filled = tf.logical_and(slot >= 0, count[:, 0] > 0)[:, None]
     return tf.where(filled, chosen, other), tf.where(filled, tf.ones_like(valid), valid)
 

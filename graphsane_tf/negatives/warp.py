@@ -47,10 +47,10 @@ class Warp(NegativeSampler):
 
   def choose(self, positive, candidate, draw, seeds):
     violates = tf.logical_and(candidate + self._margin > positive[:, None], draw.weight > 0)
-    number = tf.cumsum(tf.cast(violates, tf.int32), axis=1)
+    num_violators = tf.cumsum(tf.cast(violates, tf.int32), axis=1)
     wanted = tf.range(1, self.num_slots + 1)
     # Trials before the k-th violator, [B, N2]; all of them if there is none.
-    place = tf.reduce_sum(tf.cast(number[:, None, :] < wanted[:, None], tf.int32), axis=2)
+    place = tf.reduce_sum(tf.cast(num_violators[:, None, :] < wanted[:, None], tf.int32), axis=2)
     trials = place + 1 - tf.concat([tf.zeros_like(place[:, :1]), place[:, :-1] + 1], axis=1)
     rank = (self.context.num_items - 1) // tf.maximum(trials, 1)
     weight = tf.gather(self._weights, rank) * tf.cast(place < self._trials, tf.float32)

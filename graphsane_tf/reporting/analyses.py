@@ -1,6 +1,7 @@
 """What is computed from finished cells with their models, kept in files so that it is done once."""
+import functools
 import pathlib
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from graphsane_tf import files
 from graphsane_tf.reporting import case_study, inspect
@@ -51,8 +52,11 @@ class Analyses:
   def _blocks(self, cell: grid.Cell) -> List[int]:
     return [entry['block'] for entry in self._done.results(cell)['blocks'][1:]]
 
+  def _by_block(self, cell: grid.Cell, study: Callable[[incremental.IncrementalRun, int], Any]) -> Dict[str, Any]:
+    return {str(block): study(self._run(cell), block) for block in self._blocks(cell)}
+
   def case_study(self, dataset: str, rows: Sequence[grid.Row], reference: grid.Row
-                 ) -> Dict[str, List[Dict[str, Dict[str, float]]]]:
+                 ) -> Dict[str, List[Dict[str, Dict[str, Optional[float]]]]]:
     """One `case_study.study_seed` a finished seed, by label; rows without one are left out.
 
     Args:
@@ -62,19 +66,17 @@ class Analyses:
     """
     groups = {}
     for seed, cell in self._done.of(dataset, reference).items():
-      moved = self._kept(cell, 'high_shift_users', lambda cell=cell: {
-          str(block): case_study.high_shift_users(self._run(cell), block)
-          for block in self._blocks(cell)})
+      moved = self._kept(cell, 'high_shift_users', functools.partial(
+          self._by_block, cell, case_study.high_shift_users))
       if moved is not None:
         groups[seed] = {int(block): users for block, users in moved.items()}
-    studies: Dict[str, List[Dict[str, Dict[str, float]]]] = {}
+    studies: Dict[str, List[Dict[str, Dict[str, Optional[float]]]]] = {}
     for row in rows:
       for seed, cell in self._done.of(dataset, row).items():
         if seed not in groups:
           continue
-        drawn = self._kept(cell, 'drawn_shares', lambda cell=cell: {
-            str(block): case_study.drawn_shares(self._run(cell), block)
-            for block in self._blocks(cell)})
+        drawn = self._kept(cell, 'drawn_shares', functools.partial(
+            self._by_block, cell, case_study.drawn_shares))
         if drawn is not None:
           studies.setdefault(row.label, []).append(case_study.study_seed(
               groups[seed], {int(block): counts for block, counts in drawn.items()},

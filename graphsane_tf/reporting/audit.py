@@ -76,15 +76,15 @@ def noisy_representer(backbone, graph: views.Graph
     return encoding.user[-1], encoding.item[-1]
 
   def represent(seed):
-    found: Tuple[List[np.ndarray], List[np.ndarray]] = ([], [])
+    tables: Tuple[List[np.ndarray], List[np.ndarray]] = ([], [])
     for start in range(0, max(graph.num_users, graph.num_items), _NODES_AT_ONCE):
       stop = start + _NODES_AT_ONCE
       parts = encode(tf.range(min(start, graph.num_users), min(stop, graph.num_users)),
                      tf.range(min(start, graph.num_items), min(stop, graph.num_items)),
                      tf.random.experimental.stateless_fold_in(seed, start))
-      for rows, part in zip(found, parts):
+      for rows, part in zip(tables, parts):
         rows.append(part.numpy())
-    return np.concatenate(found[0]), np.concatenate(found[1])
+    return np.concatenate(tables[0]), np.concatenate(tables[1])
 
   return represent
 
@@ -100,15 +100,15 @@ def zero_masked_top(user_vectors: np.ndarray, item_vectors: np.ndarray, users: n
     seen: [num_users, num_items].
     k: length of the lists.
   """
-  found = np.full((len(users), k), -1, np.int64)
+  top = np.full((len(users), k), -1, np.int64)
   for start in range(0, len(users), 512):
     chunk = users[start:start + 512]
     scores = user_vectors[chunk] @ item_vectors.T
     rows = seen.select(chunk)
     scores[rows.rows(), rows.indices] = 0.
     order = np.argsort(-scores, axis=1, kind='stable')[:, :k]
-    found[start:start + 512, :order.shape[1]] = order
-  return found
+    top[start:start + 512, :order.shape[1]] = order
+  return top
 
 
 def _recall(run, context, rows: slice, vectors, zero_mask: bool) -> float:
@@ -118,7 +118,7 @@ def _recall(run, context, rows: slice, vectors, zero_mask: bool) -> float:
   user, item = run.interactions.user[rows], run.interactions.item[rows]
   known = user < context.num_users
   users, held = protocol.group(user[known], item[known])
-  top = zero_masked_top(*vectors, users, context.history, 20)
+  top = zero_masked_top(vectors[0], vectors[1], users, context.history, 20)
   return metrics.evaluate(top, held, metrics.Options((20,))).get(METRIC, 0.)
 
 
@@ -134,7 +134,7 @@ def audit_block(run, index: int, variants: Sequence[Tuple[str, Switches]] = VARI
   model, context, block = run.load_model(index), run.context(index), run.stream.block(index)
   held = slice(block.validation.start, block.test.stop)
   graphs = {False: model.graph}
-  found = {}
+  recalls = {}
   for name, switches in variants:
     if switches.leaky_graph and True not in graphs:
       log = run.interactions
@@ -148,9 +148,8 @@ def audit_block(run, index: int, variants: Sequence[Tuple[str, Switches]] = VARI
                for k in range(NUM_DRAWS)]
     else:
       draws = [tuple(part.numpy() for part in model.backbone.representer(graph)())]
-    found[name] = [_recall(run, context, block.test, vectors, switches.zero_mask)
-                   for vectors in draws]
-  return found
+    recalls[name] = [_recall(run, context, block.test, vectors, switches.zero_mask) for vectors in draws]
+  return recalls
 
 
 def audit(run, blocks: Sequence[int]) -> Dict[str, Any]:
@@ -168,10 +167,10 @@ def audit(run, blocks: Sequence[int]) -> Dict[str, Any]:
            'span of draws']
   cells, base = [], None
   for name, _ in VARIANTS:
-    values = [float(np.mean(found[name])) for found in by_block]
+    values = [float(np.mean(recalls[name])) for recalls in by_block]
     average = float(np.mean(values))
     base = average if base is None else base
-    span = max(max(found[name]) - min(found[name]) for found in by_block)
+    span = max(max(recalls[name]) - min(recalls[name]) for recalls in by_block)
     cells.append([name, *values, average, 100 * (average / base - 1) if base else None,
                   span if len(by_block[0][name]) > 1 else None])
   return {'heads': heads, 'cells': cells, 'note': NOTE}

@@ -1,5 +1,5 @@
 """What the case study (section 6, appendix F) measures in a run: interest shifts, and what is drawn."""
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 import numpy as np
 import sklearn.cluster
@@ -66,7 +66,7 @@ def drawn_shares(run: IncrementalRun, block: int) -> Dict[str, List[float]]:
   sampler = negatives.REGISTRY[run.config.sampler](run.config, context, seed)
   store = BlockStore(run.workdir, block)
   if sampler.num_slots:
-    store.restore(tf.train.Checkpoint(sampler=sampler), store.load()['best'])
+    store.restore(tf.train.Checkpoint(sampler=sampler), store.saved()['best'])
   user_vectors, item_vectors = model.backbone.representer(model.graph)()
   uniform = Complement(context.positives)
   old = Membership(context.history)
@@ -105,7 +105,7 @@ def drawn_shares(run: IncrementalRun, block: int) -> Dict[str, List[float]]:
 
 
 def study_seed(groups: Dict[int, Dict[str, List[int]]], drawn: Dict[int, Dict[str, List[float]]],
-               recall: Dict[tuple, float]) -> Dict[str, Dict[str, float]]:
+               recall: Dict[tuple, float]) -> Dict[str, Dict[str, Optional[float]]]:
   """One sampler and seed: both groups' recall and shares of old positives, over all blocks.
 
   Args:

@@ -95,7 +95,8 @@ def rows(done: FinishedGrid, dataset: str, rows_of_table: Sequence[grid.Row], re
   lines = []
   for row in rows_of_table:
     mine = done.of(dataset, row)
-    line = {'label': row.label, 'seeds': len(mine), 'published': published.recall(stems, dataset, row.label)}
+    line: Dict[str, Any] = {'label': row.label, 'seeds': len(mine),
+                            'published': published.recall(stems, dataset, row.label)}
     lines.append(line)
     if not mine:
       continue

@@ -15,7 +15,7 @@ _WIDTH = 4.4
 _COLOURS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#7f3c8d', '#555555',
             '#a5aa99', '#000000')
 _MARKERS = 'osD^vPX*<>h'
-_STYLE = {
+_STYLE: Dict[Any, Any] = {
     'font.size': 9, 'axes.titlesize': 10, 'axes.spines.top': False, 'axes.spines.right': False,
     'axes.grid': True, 'grid.color': '#dddddd', 'grid.linewidth': .6, 'axes.axisbelow': True,
     'legend.frameon': False, 'legend.fontsize': 8, 'svg.fonttype': 'path', 'svg.hashsalt': 'report',

@@ -66,10 +66,10 @@ def strongest_shifts(run: IncrementalRun, block: int, count: int,
   return [state.explain(int(users[k])) for k in order]
 
 
-def plain(found: Dict[str, Any]) -> Dict[str, Any]:
+def plain(explained: Dict[str, Any]) -> Dict[str, Any]:
   """What `explain_user` gives with lists instead of arrays, for JSON."""
   return {name: value.tolist() if isinstance(value, np.ndarray) else value
-          for name, value in found.items()}
+          for name, value in explained.items()}
 
 
 class _Block:
@@ -81,35 +81,34 @@ class _Block:
     model = run.load_model(block)
     self.context = run.context(block)
     self.sampler = Sane(run.config, self.context, (run.config.seed, block))
-    self._vectors = model.backbone.representer(model.graph)()
+    self._user_vectors, self._item_vectors = model.backbone.representer(model.graph)()
     self.saved = issubclass(negatives.REGISTRY[run.config.sampler], Sane)
     if self.saved:
       store = BlockStore(run.workdir, block)
-      store.restore(tf.train.Checkpoint(sampler=self.sampler), store.load()['best'])
+      store.restore(tf.train.Checkpoint(sampler=self.sampler), store.saved()['best'])
     else:
-      self.sampler.refresh(*self._vectors, 0)
+      self.sampler.refresh(self._user_vectors, self._item_vectors, 0)
 
   def explain(self, user: int) -> Dict[str, Any]:
     """See `explain_user`."""
     run, sampler, block = self.run, self.sampler, self.block
-    user_vectors, item_vectors = self._vectors
     slot = int(np.searchsorted(sampler.table.users, user))
-    found = {name: value[0] for name, value in self.sampler.explain(slot, slot + 1).items()}
+    derived = {name: value[0] for name, value in self.sampler.explain(slot, slot + 1).items()}
     count = int(sampler.table.count[slot])
     items = sampler.items[slot, :count].numpy()
     names = _category_names(run, sampler)
-    scores = tf.linalg.matvec(tf.gather(item_vectors, items), user_vectors[user]).numpy()
+    scores = tf.linalg.matvec(tf.gather(self._item_vectors, items), self._user_vectors[user]).numpy()
     return {
         'user': str(run.interactions.user_ids[user]), 'block': block, 'saved': self.saved,
         'categories': names,
         'history': _history(run, block, user, sampler.category.numpy(), len(names)),
-        **{name: found[name] for name in QUANTITIES},
+        **{name: derived[name] for name in QUANTITIES},
         'reservoir': {
             'item': run.interactions.item_ids[items].tolist(),
             'rank': (sampler.first_rank + np.arange(count)).tolist(),
             'score': scores.tolist(),
-            'category': [names[k] for k in found['category'][:count]],
-            'probability': found['probability'][:count].tolist()}}
+            'category': [names[k] for k in derived['category'][:count]],
+            'probability': derived['probability'][:count].tolist()}}
 
 
 def _find(run: IncrementalRun, block: Optional[int], user_id: str):
@@ -135,58 +134,58 @@ def _find(run: IncrementalRun, block: Optional[int], user_id: str):
 def _category_names(run: IncrementalRun, sampler: Sane) -> List[str]:
   """Names of given categories, numbers of clusters."""
   names = run.interactions.category_names
-  number = sampler.clusters.num_clusters
+  num_clusters = sampler.clusters.num_clusters
   if run.config.clusters == 'categories' and names is not None:
-    return list(names[:number])
-  return [f'cluster {k}' for k in range(number)]
+    return list(names[:num_clusters])
+  return [f'cluster {k}' for k in range(num_clusters)]
 
 
-def _history(run: IncrementalRun, block: int, user: int, category: np.ndarray, number: int):
+def _history(run: IncrementalRun, block: int, user: int, category: np.ndarray, num_categories: int):
   """[block + 1, K] interactions of each block by the categories of the block asked for."""
   log, stream = run.interactions, run.stream
   return np.stack([
-      np.bincount(category[log.item[rows][log.user[rows] == user]], minlength=number)
+      np.bincount(category[log.item[rows][log.user[rows] == user]], minlength=num_categories)
       for rows in map(stream.rows, range(block + 1))])
 
 
-def table(found: Dict[str, Any], most: int = 20) -> str:
+def table(explained: Dict[str, Any], most: int = 20) -> str:
   """The categories and the reservoir's first `most` items as text."""
-  t = found['block']
-  where = 'as trained with' if found['saved'] else 'as SANE would build it from the finished model'
+  t = explained['block']
+  where = 'as trained with' if explained['saved'] else 'as SANE would build it from the finished model'
   rows = [['category', f'H_{t - 1}', f'H_{t}', 'shift', 'alpha', 'c', 'theta']]
-  for k, name in enumerate(found['categories']):
-    values = {q: found[q][k] for q in QUANTITIES}
+  for k, name in enumerate(explained['categories']):
+    values = {q: explained[q][k] for q in QUANTITIES}
     rows.append([name, f'{values["previous"]:.4g}', f'{values["current"]:.4g}',
                  f'{values["shift"]:+.3f}', f'{values["alpha"]:.2f}', f'{values["counts"]:.4g}',
                  f'{values["theta"]:.4f}'])
-  bucket = found['reservoir']
+  reservoir = explained['reservoir']
   lines = [['item', 'rank', 'score', 'category', 'probability']]
-  for k in range(min(most, len(bucket['item']))):
-    lines.append([bucket['item'][k], str(bucket['rank'][k]), f'{bucket["score"][k]:.4f}',
-                  bucket['category'][k], f'{bucket["probability"][k]:.4f}'])
-  more = len(bucket['item']) - most
-  return (f'user {found["user"]}, block {t}, reservoir {where}\n\n{screen.align(rows)}\n\n'
-          f'{screen.align(lines)}' + (f'\n... and {more} more' if more > 0 else ''))
+  for k in range(min(most, len(reservoir['item']))):
+    lines.append([reservoir['item'][k], str(reservoir['rank'][k]), f'{reservoir["score"][k]:.4f}',
+                  reservoir['category'][k], f'{reservoir["probability"][k]:.4f}'])
+  left_out = len(reservoir['item']) - most
+  return (f'user {explained["user"]}, block {t}, reservoir {where}\n\n{screen.align(rows)}\n\n'
+          f'{screen.align(lines)}' + (f'\n... and {left_out} more' if left_out > 0 else ''))
 
 
-def plot(found: Dict[str, Any]):
+def plot(explained: Dict[str, Any]):
   """The paper's toy figure for a real user, as a matplotlib figure.
 
-  Interests over time, shares of the two blocks with the shift, the posterior, and the bucket: items
-  of the reservoir and expected draws by category.
+  Interests over time, shares of the two blocks with the shift, the posterior, and the reservoir: its
+  items and expected draws by category.
   """
   from matplotlib import figure  # pylint: disable=g-import-not-at-top
-  t = found['block']
-  keep, names = _shown(found)
-  merged = {name: keep @ np.asarray(found[name], float) for name in QUANTITIES}
-  history = np.asarray(found['history'], float) @ keep.T
+  t = explained['block']
+  keep, names = _shown(explained)
+  merged = {name: keep @ np.asarray(explained[name], float) for name in QUANTITIES}
+  history = np.asarray(explained['history'], float) @ keep.T
   draws = keep @ np.array([
-      sum(p for p, c in zip(found['reservoir']['probability'], found['reservoir']['category'])
-          if c == name) for name in found['categories']])
+      sum(p for p, c in zip(explained['reservoir']['probability'], explained['reservoir']['category'])
+          if c == name) for name in explained['categories']])
   colours = [f'C{k}' for k in range(len(names))]
   canvas = figure.Figure(figsize=(13, 8), layout='constrained')
   axes = canvas.subplots(2, 2)
-  canvas.suptitle(f'user {found["user"]}, block {t}')
+  canvas.suptitle(f'user {explained["user"]}, block {t}')
 
   def share(values):
     return values / np.maximum(values.sum(axis=-1, keepdims=True), 1e-12)
@@ -215,30 +214,29 @@ def plot(found: Dict[str, Any]):
     axis.set_xticks(place, names, rotation=30, ha='right')
     axis.legend(fontsize='small')
   stacked(axes[1, 1], np.stack([share(merged['counts']), draws]),
-          ['items in the bucket', 'expected negatives'])
-  axes[1, 1].set(title='(d) the bucket by category', ylabel='share')
+          ['items in the reservoir', 'expected negatives'])
+  axes[1, 1].set(title='(d) the reservoir by category', ylabel='share')
   axes[0, 0].legend(fontsize='small', loc='upper left', bbox_to_anchor=(1., 1.))
   return canvas
 
 
-def _shown(found: Dict[str, Any]):
+def _shown(explained: Dict[str, Any]):
   """[shown, K] matrix that adds up the categories with the least to show, and the names."""
-  names = found['categories']
-  number = len(names)
-  if number <= _SHOWN + 1:
-    return np.eye(number), names
-  matter = np.abs(found['shift']) + found['counts'] / max(found['counts'].sum(), 1.) + (
-      found['history'].sum(axis=0) / max(found['history'].sum(), 1))
+  names = explained['categories']
+  if len(names) <= _SHOWN + 1:
+    return np.eye(len(names)), names
+  matter = np.abs(explained['shift']) + explained['counts'] / max(explained['counts'].sum(), 1.) + (
+      explained['history'].sum(axis=0) / max(explained['history'].sum(), 1))
   order = np.sort(np.argsort(-matter, kind='stable')[:_SHOWN])
-  keep = np.zeros((_SHOWN + 1, number))
+  keep = np.zeros((_SHOWN + 1, len(names)))
   keep[np.arange(_SHOWN), order] = 1.
   keep[_SHOWN] = 1. - keep[:_SHOWN].sum(axis=0)
   return keep, [names[k] for k in order] + ['others']
 
 
-def save_plot(found: Dict[str, Any], path) -> pathlib.Path:
+def save_plot(explained: Dict[str, Any], path) -> pathlib.Path:
   """Writes the picture as a PNG file."""
   path = pathlib.Path(path)
   files.make_directory(path.parent)
-  plot(found).savefig(path, format='png', dpi=110)
+  plot(explained).savefig(path, format='png', dpi=110)
   return path

@@ -1,6 +1,7 @@
 """Refuses a model that cannot fit this machine before anything is allocated."""
 import os
 import pathlib
+from typing import Any
 
 import tensorflow as tf
 
@@ -13,9 +14,10 @@ _BYTES = 12
 
 
 def num_weights(config, num_users: int, num_items: int) -> int:
-  """Number of weights of the configured backbone, found without making them."""
+  """Number of weights of the configured backbone, without making them."""
+  kind: Any = backbones.REGISTRY[config.backbone]
 
-  class Symbolic(backbones.REGISTRY[config.backbone]):
+  class Symbolic(kind):
     """The backbone without random values, which are drawn on the host."""
 
     def matrix(self, name, rows, columns):

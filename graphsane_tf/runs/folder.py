@@ -84,8 +84,7 @@ def _differences(before: Dict[str, Any], now: Dict[str, Any]) -> Dict[str, str]:
 
 
 def _shown(differences: List[str]) -> str:
-  more = f' and {len(differences) - 8} more' if len(differences) > 8 else ''
-  return ', '.join(differences[:8]) + more
+  return ', '.join(differences[:8]) + (f' and {len(differences) - 8} more' if len(differences) > 8 else '')
 
 
 def _base_differences(before: Dict[str, Any], now: Dict[str, Any]) -> Dict[str, str]:
@@ -154,7 +153,7 @@ class RunFolder:
     self.path = pathlib.Path(path)
     self._identity = identity
     self._overwrite = overwrite
-    self._lock = None
+    self._lock: Optional[IO[str]] = None
     self.writable = True
     self._check()
 

@@ -100,13 +100,15 @@ class Cell:
       raise UserError(f'{self.folder} was made with other flags ({" ".join(sorted(other))}): choose '
                       'another --workdir.')
     path = self.folder / 'results.json'
+    if not path.exists():
+      return None
     try:
-      results = files.read_object(path, {'blocks': [], 'config': {}}) if path.exists() else None
-      wanted = results and (1 if self.base is None else results['config']['blocks']['num_incremental'])
+      results = files.read_object(path, {'blocks': [], 'config': {}})
+      wanted = 1 if self.base is None else results['config']['blocks']['num_incremental']
     except (UserError, KeyError, TypeError):
       # A damaged file is written anew when the cell is run.
       return None
-    return results if results and len(results['blocks']) >= wanted else None
+    return results if len(results['blocks']) >= wanted else None
 
 
 def cells(rows: Sequence[Row], datasets: Dict[str, Sequence[str]], seeds: int, workdir,
@@ -277,7 +279,8 @@ def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print)
   log(f'{len(todo) - len(waiting)} of {len(todo)} cells are finished already.')
   taken = seconds_taken(todo)
   left = set(waiting)
-  started, done, failed = time.monotonic(), 0, {}
+  started, done = time.monotonic(), 0
+  failed: Dict[Cell, str] = {}
   processes = _Processes()
   with _terminable(), concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
     try:

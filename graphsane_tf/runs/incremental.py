@@ -56,10 +56,10 @@ def run(config, interactions: Interactions, workdir=None, *, choices: Optional[D
 
 def check_blocks(blocks: Optional[List[int]], config) -> None:
   """Raises a `UserError` if one of the blocks to run does not exist; None is all of them."""
-  number = config_lib.resolved(config).blocks.num_incremental
+  num_blocks = config_lib.resolved(config).blocks.num_incremental
   for index in blocks or ():
-    if not 0 <= index < number:
-      raise UserError(f'--block={index} does not exist: this run has blocks 0 to {number - 1}.')
+    if not 0 <= index < num_blocks:
+      raise UserError(f'--block={index} does not exist: this run has blocks 0 to {num_blocks - 1}.')
 
 
 def open_run(workdir, data_dir='data') -> 'IncrementalRun':
@@ -194,7 +194,7 @@ class IncrementalRun:
     """Tests the block's model, exports it and marks the block as done."""
     index = block.index
     user_vectors, item_vectors = (np.asarray(v) for v in trainer.represent())
-    found = self.evaluate(context, block.test, user_vectors, item_vectors)
+    tested = self.evaluate(context, block.test, user_vectors, item_vectors)
     self.folder.still_there()
     target = self.workdir / 'export' / str(index)
     with files.writing(target, tf.errors.OpError):
@@ -203,11 +203,11 @@ class IncrementalRun:
           self.interactions.item_ids[:block.num_items],
           context.history, context.popularity)
     told = trainer.sampler.report()
-    columns = {name: np.isin(found.per_user['user'], users) for name, users in told.users.items()}
+    columns: Dict[str, Any] = {name: np.isin(tested.per_user['user'], users) for name, users in told.users.items()}
     arrays = io.BytesIO()
-    np.savez(arrays, **found.per_user, **columns)
+    np.savez(arrays, **tested.per_user, **columns)
     files.write_bytes(self.workdir / 'per_user' / f'block_{index}.npz', arrays.getvalue())
-    if state.get('result', {}).get('test', found.metrics) != found.metrics:
+    if state.get('result', {}).get('test', tested.metrics) != tested.metrics:
       self._log(f'note: block {index} is tested anew with other numbers than before: another machine '
                 'or version?')
     state['files'] = self.folder.digests(index)
@@ -216,10 +216,10 @@ class IncrementalRun:
         'num_items': block.num_items, 'epochs': state['epoch'], 'best_epoch': state['best_epoch'],
         'train_seconds': round(state['train_seconds'], 3),
         'sampler_seconds': round(state['sampler_seconds'], 3),
-        'validation': state['validation'], 'test': found.metrics,
-        'test_new_users': found.new_users, 'coverage': found.coverage, 'propagation': trainer.propagation,
+        'validation': state['validation'], 'test': tested.metrics,
+        'test_new_users': tested.new_users, 'coverage': tested.coverage, 'propagation': trainer.propagation,
         'sampler': told.facts,
-        'on_blocks': self._on_blocks(block, found.metrics, user_vectors, item_vectors)}
+        'on_blocks': self._on_blocks(block, tested.metrics, user_vectors, item_vectors)}
     self.folder.store(index).save_state(state)
     self._write_records()
     self.results()
@@ -239,7 +239,8 @@ class IncrementalRun:
   def _on_blocks(self, block: Block, own: Dict[str, float], user_vectors,
                  item_vectors) -> Dict[str, List[Optional[float]]]:
     """A row of the matrix in `evaluation.forgetting`: the block's model on each block's test rows."""
-    recall, chance = [], []
+    recall: List[Optional[float]] = []
+    chance: List[Optional[float]] = []
     for index in range(self.stream.num_blocks):
       other = self.stream.block(index)
       context = self.context(index)

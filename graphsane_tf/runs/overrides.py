@@ -69,7 +69,8 @@ class Start:
     Raises:
       UserError: if they set what the configuration does not have.
     """
-    long, short = [], []
+    long: List[str] = []
+    short: List[str] = []
     for flag in extra:
       name, value = setting(flag)
       if re.match(r'config(\.|$)', name):

@@ -63,10 +63,10 @@ def first_losses(config, context: BlockContext, previous: Model, folder) -> Dict
     return trainer.step.losses(view, tf.constant(context.users[:size]),
                                tf.constant(context.items[:size]), seeds)
 
-  found = {name: float(value) for name, value in losses().items()}
-  if 'kl' in found:
-    found['kl'] /= config.clustering.beta
-  return found
+  values = {name: float(value) for name, value in losses().items()}
+  if 'kl' in values:
+    values['kl'] /= config.clustering.beta
+  return values
 
 
 def matching_beta(losses: Dict[str, float]) -> Optional[float]:
@@ -171,19 +171,19 @@ class Tuner:
   def _try(self, trial: optuna.Trial, run: incremental.IncrementalRun, model: Model
           ) -> Optional[float]:
     """Mean validation recall over incremental blocks, None if pruned; no test row is touched."""
-    found: List[float] = []
+    recalls: List[float] = []
     for index in range(1, run.stream.num_blocks):
       trainer = assembly.trainer_for(run.config, self.interactions, index, run.workdir, model)
       validate = assembly.validator(run.config, self.interactions, run.stream.block(index), trainer.context)
-      found.append(trainer.train(validate, lambda record: None)['best_value'])
+      recalls.append(trainer.train(validate, lambda record: None)['best_value'])
       model = trainer.model
       self.log(f'trial {trial.number}  block {index}  validation {SELECTION_METRIC} '
-               f'{found[-1]:.4f}')
-      trial.report(float(np.mean(found)), index)
+               f'{recalls[-1]:.4f}')
+      trial.report(float(np.mean(recalls)), index)
       if index < run.stream.num_blocks - 1 and trial.should_prune():
         self.log(f'trial {trial.number} is pruned')
         return None
-    return float(np.mean(found))
+    return float(np.mean(recalls))
 
   def run(self, trials: int) -> Dict[str, Any]:
     """Searches until `trials` trials are finished or pruned, then tests the chosen values once.
@@ -219,9 +219,9 @@ class Tuner:
     config.clustering.beta = best.user_attrs['beta']
     chosen = self._open(config, f'chosen-{_digest(best.params)}')
     self.log(f'training the chosen values of trial {best.number} for their test result')
-    found = self._report(study, best, chosen.run())
-    files.write_json(self.folder / 'tune.json', found)
-    return found
+    report = self._report(study, best, chosen.run())
+    files.write_json(self.folder / 'tune.json', report)
+    return report
 
   def _report(self, study: optuna.Study, best, results) -> Dict[str, Any]:
     ended = study.get_trials(states=_ENDED)

@@ -1,6 +1,6 @@
 """A block's model as a SavedModel that answers raw user ids with raw item ids."""
 import pathlib
-from typing import Any, Sequence
+from typing import Any, Sequence, Union
 
 import numpy as np
 import tensorflow as tf
@@ -9,6 +9,8 @@ import tensorflow_recommenders as tfrs
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
 from graphsane_tf.graph import csr
+
+Strings = Union[Sequence[str], np.ndarray]
 
 _MAX_SLICE_USERS = 1024
 _MAX_SLICE_SCORES = 1 << 24  # Floats of one slice's score matrix: 64 MB.
@@ -57,10 +59,10 @@ class _Server(tf.Module):
 
   def _recommend(self, user_id, k):
     """The answer for one slice: item ids [n, k] and scores [n, k]."""
-    number = self._user_number.lookup(user_id)
-    known = number >= 0
+    users = self._user_number.lookup(user_id)
+    known = users >= 0
     length = tf.minimum(k, self._num_items)
-    scores, items = self._rank(tf.maximum(number, 0), known, length)
+    scores, items = self._rank(tf.maximum(users, 0), known, length)
     popular = tf.broadcast_to(self._popular[:length], tf.shape(items))
     popular_scores = tf.broadcast_to(self._popular_scores[:length], tf.shape(scores))
     items = tf.where(known[:, None], items, popular)
@@ -70,27 +72,27 @@ class _Server(tf.Module):
     return (tf.pad(ids, padding, constant_values=''),
             tf.pad(scores, padding, constant_values=-np.inf))
 
-  def _rank(self, number, known, length):
+  def _rank(self, users, known, length):
     """Unseen items by the layer's score; of equal ones the lower item number comes first.
 
     The layer is asked for as many more items as the slice's busiest user has seen, so that enough remain.
 
     Args:
-      number: [n] int64 user numbers.
+      users: [n] int64 user numbers.
       known: [n] bool; the rows of unknown users are ranked as if nothing were seen.
       length: int32, at most the number of items.
 
     Returns:
       scores [n, length], -inf where a seen item had to be taken, and item numbers [n, length].
     """
-    start, stop = tf.gather(self._indptr, number), tf.gather(self._indptr, number + 1)
+    start, stop = tf.gather(self._indptr, users), tf.gather(self._indptr, users + 1)
     count = tf.where(known, stop - start, 0)
     busiest = tf.cast(tf.reduce_max(tf.concat([count, [0]], axis=0)), tf.int32)
     depth = tf.minimum(length + busiest, self._num_items)
-    scores, items = self._retrieve(tf.gather(self._user_vectors, number), depth)
+    scores, items = self._retrieve(tf.gather(self._user_vectors, users), depth)
 
     # The seen pairs as sorted keys row * num_items + item; the last one matches nothing.
-    row = tf.range(tf.shape(number, out_type=tf.int64)[0])
+    row = tf.range(tf.shape(users, out_type=tf.int64)[0])
     shift = tf.repeat(start - tf.cumsum(count, exclusive=True), count)
     place = shift + tf.range(tf.size(shift, out_type=tf.int64))
     keys = tf.repeat(row, count) * self._num_items + tf.gather(self._seen, place)
@@ -102,9 +104,8 @@ class _Server(tf.Module):
     return scores, tf.gather(items, order, batch_dims=1)
 
 
-def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_ids: Sequence[str],
-                 item_ids: Sequence[str], seen: csr.Csr,
-                 popularity: np.ndarray) -> None:
+def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_ids: Strings, item_ids: Strings,
+                 seen: csr.Csr, popularity: np.ndarray) -> None:
   """Writes a SavedModel that plain TensorFlow can load and serve.
 
   Its `serving_default` takes `user_id` (string [batch]) and `k` (int32 scalar) and returns
@@ -160,7 +161,7 @@ def recommend(model: Any, user_ids: Sequence[str], k: int) -> list[list[tuple[st
           for row, values, length in zip(answer['item_id'].numpy(), scores, lengths)]
 
 
-def _strings(values: Sequence[str]) -> tf.Tensor:
+def _strings(values: Strings) -> tf.Tensor:
   """[n] string tensor, UTF-8; also for n = 0."""
   return tf.constant(list(values), tf.string, shape=[len(values)])
 

@@ -1,4 +1,5 @@
 """Puts a block's parts together: context, trainer and validation, for whoever trains a block."""
+import pathlib
 from typing import Callable, Dict, Optional
 
 import numpy as np
@@ -68,7 +69,8 @@ def validator(config, log: Interactions, block: Block, context: BlockContext) ->
 
 
 def trainer_for(config, log: Interactions, index: int, folder, previous: Optional[Model],
-                say: Callable[[str], None] = lambda line: None, profile: Optional[str] = None) -> BlockTrainer:
+                say: Callable[[str], None] = lambda line: None,
+                profile: Optional[pathlib.Path] = None) -> BlockTrainer:
   """The trainer of a block.
 
   Args:

@@ -1,6 +1,7 @@
 """Trains one block: from the model before it to the best model on its validation rows."""
 import dataclasses
 import math
+import pathlib
 import time
 from typing import Any, Callable, Dict, Optional
 
@@ -37,8 +38,8 @@ class Model:
   graph: views.Graph
   optimizer: Any
 
-  def checkpoint(self, **more) -> tf.train.Checkpoint:
-    return tf.train.Checkpoint(backbone=self.backbone, optimizer=self.optimizer, **more)
+  def checkpoint(self, **parts) -> tf.train.Checkpoint:
+    return tf.train.Checkpoint(backbone=self.backbone, optimizer=self.optimizer, **parts)
 
 
 def _message_edges(config, context: BlockContext):
@@ -61,7 +62,7 @@ class BlockTrainer:
   """The epoch loop of one block, resumable after any epoch."""
 
   def __init__(self, config, context: BlockContext, previous: Optional[Model], store: BlockStore,
-               log: Callable[[str], None] = print, profile: Optional[str] = None,
+               log: Callable[[str], None] = print, profile: Optional[pathlib.Path] = None,
                verbose: bool = False):
     """Builds the student from the model before it.
 
@@ -268,7 +269,7 @@ class BlockTrainer:
     if config.train.max_steps:
       total_steps = min(total_steps, config.train.max_steps)
     # The block's first step, before any update, is what later losses are compared with.
-    first, stretch, totals = 0, 4 if epoch else 1, 0.
+    first, stretch, totals = 0, 4 if epoch else 1, np.zeros([])
     with tqdm.tqdm(total=len(context.users), unit=' pairs', unit_scale=True, leave=False,
                    disable=None, desc=f'block {context.index} epoch {epoch + 1}') as bar:
       while first < total_steps:

@@ -1,6 +1,6 @@
 """The one train step of every method."""
 import dataclasses
-from typing import Callable, Dict
+from typing import Callable, Dict, List
 
 import tensorflow as tf
 
@@ -50,7 +50,7 @@ class TrainStep:
     self._users = tf.constant(context.users, tf.int32)
     self._items = tf.constant(context.items, tf.int32)
     self.variables = list(backbone.trainable_variables) + list(sampler.trainable_variables)
-    self.loss_names = None
+    self.loss_names: List[str] = []
     self.num_traces = 0
 
   def _encode(self, view, users, positives, negatives, seeds):
@@ -92,15 +92,15 @@ class TrainStep:
         view, users, positives, negatives, seeds)
     final_user, final_item = batch.encoding.user[-1], batch.encoding.item[-1]
     user_rows = products.rows_at(final_user, user_places)
-    number = self._num_uniform
+    num_uniform = self._num_uniform
     if self._sampler.chooses:
       draw, item_places, batch = self._choose(draw, user_rows, item_places, batch)
     scores = pair_scores(user_rows, final_item, item_places)
     positive, negative = scores[:, 0], scores[:, 1:]
     losses = {'bpr': tf.reduce_sum(
-        valid * tf.nn.softplus(negative[:, :number] - positive[:, None])) / batch.size}
+        valid * tf.nn.softplus(negative[:, :num_uniform] - positive[:, None])) / batch.size}
     if self._sampler.num_slots:
-      pair_loss = self._sampler.loss(positive, negative[:, number:], draw)
+      pair_loss = self._sampler.loss(positive, negative[:, num_uniform:], draw)
       losses[self._sampler.loss_name] = tf.reduce_sum(pair_loss) / batch.size
     if self._config.model.l2:
       norm = tf.nn.l2_loss(user_rows) + gathered_l2_loss(final_item, item_places)
@@ -120,18 +120,18 @@ class TrainStep:
     Returns:
       Its `Choice`, the places [B, 1 + N] and the batch without the candidates that it left out.
     """
-    number = 1 + self._num_uniform
-    places = tf.concat([item_places[:, :1], item_places[:, number:]], axis=1)
+    first = 1 + self._num_uniform
+    places = tf.concat([item_places[:, :1], item_places[:, first:]], axis=1)
     scores = pair_scores(
         tf.stop_gradient(user_rows), tf.stop_gradient(batch.encoding.item[-1]), places)
     choice = self._sampler.choose(scores[:, 0], scores[:, 1:], draw, batch.seeds)
 
-    def keep(table, first):
-      chosen = tf.gather(table[:, first:], choice.columns, batch_dims=1)
-      return tf.concat([table[:, :first], chosen], axis=1)
+    def keep(table, begin):
+      chosen = tf.gather(table[:, begin:], choice.columns, batch_dims=1)
+      return tf.concat([table[:, :begin], chosen], axis=1)
 
     negatives = keep(batch.negatives, self._num_uniform)
-    return choice, keep(item_places, number), dataclasses.replace(batch, negatives=negatives)
+    return choice, keep(item_places, first), dataclasses.replace(batch, negatives=negatives)
 
   def _update(self, view, users, positives, seeds):
     with tf.GradientTape() as tape:
@@ -163,17 +163,17 @@ class TrainStep:
       self.num_traces += 1
       whole = self._graph.whole() if self._whole else None
 
-      def step(number, totals):
-        seeds = Seeds(tf.random.experimental.stateless_fold_in(seed, number))
+      def step(index, totals):
+        seeds = Seeds(tf.random.experimental.stateless_fold_in(seed, index))
         view = whole if self._whole else self._graph.sampled(seeds)
-        rows = order[number * size:(number + 1) * size]
+        rows = order[index * size:(index + 1) * size]
         losses = self._update(view, tf.gather(self._users, rows), tf.gather(self._items, rows), seeds)
         self.loss_names = list(losses)
         values = tf.stack(list(losses.values()))
-        return number + 1, totals + tf.pad(tf.cast(values, tf.float64), [[0, _MAX_LOSSES - len(losses)]])
+        return index + 1, totals + tf.pad(tf.cast(values, tf.float64), [[0, _MAX_LOSSES - len(losses)]])
 
       _, totals = tf.while_loop(
-          lambda number, _: number < first + count, step, (first, tf.zeros([_MAX_LOSSES], tf.float64)))
+          lambda index, _: index < first + count, step, (first, tf.zeros([_MAX_LOSSES], tf.float64)))
       return totals[:len(self.loss_names)]
 
     return run

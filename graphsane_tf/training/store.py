@@ -86,6 +86,13 @@ class BlockStore:
       raise self._damage(f'the state of block {self._block} is damaged: {error}') from error
     return state
 
+  def saved(self) -> Dict[str, Any]:
+    """`load` of a block that must have a state."""
+    state = self.load()
+    if state is None:
+      raise UserError(f'{self.folder} holds no state of block {self._block}: run the block first.')
+    return state
+
   def save_state(self, state: Dict[str, Any]) -> None:
     """Replaces the state and deletes checkpoints that it does not name."""
     self._make_folder()
@@ -148,7 +155,7 @@ class BlockStore:
 
   def copy(self, target: 'BlockStore') -> None:
     """Copies the best checkpoint and a state without a result to another run, in one step."""
-    state = self.load()
+    state = self.saved()
     for name in ('result', 'files', 'failed'):
       state.pop(name, None)
     state['last'] = state['best']

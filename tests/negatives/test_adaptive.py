@@ -112,7 +112,7 @@ def test_balancing_weights_against_a_loop():
 
 @pytest.mark.parametrize('balance', [0., 1.])
 def test_balance_evens_out_how_often_items_are_drawn(balance):
-  # Every user ranks the same items first; those of his own group come next.
+  # Every user ranks the same items first; those of their own group come next.
   rng = np.random.default_rng(0)
   log = logs.random_log(rows=3000, users=60, items=200)
   config = resolved(logs.tiny_config(

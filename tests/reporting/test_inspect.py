@@ -57,11 +57,11 @@ def test_quantities(opened):
   np.testing.assert_allclose(found['shift'], share[1] - share[0], atol=1e-6)
   total = found['alpha'] + found['counts']
   np.testing.assert_allclose(found['theta'], total / total.sum(), rtol=1e-5)
-  bucket = found['reservoir']
-  np.testing.assert_allclose(sum(bucket['probability']), 1., rtol=1e-5)
-  assert bucket['rank'] == list(range(bucket['rank'][0], bucket['rank'][0] + len(bucket['item'])))
-  items = [int(np.flatnonzero(log.item_ids == item)[0]) for item in bucket['item']]
-  assert [log.category_names[log.item_category[k]] for k in items] == bucket['category']
+  reservoir = found['reservoir']
+  np.testing.assert_allclose(sum(reservoir['probability']), 1., rtol=1e-5)
+  assert reservoir['rank'] == list(range(reservoir['rank'][0], reservoir['rank'][0] + len(reservoir['item'])))
+  items = [int(np.flatnonzero(log.item_ids == item)[0]) for item in reservoir['item']]
+  assert [log.category_names[log.item_category[k]] for k in items] == reservoir['category']
   taken = log.item[stream.rows(2)][log.user[stream.rows(2)] == user]
   assert not set(items) & set(taken.tolist())
 

@@ -36,9 +36,9 @@ def pair_ranks(user_vectors, item_vectors, users: np.ndarray, items: np.ndarray,
   Returns:
     [m] int64; of equal scores the lower item number comes first.
   """
-  number = len(item_vectors)
+  num_items = len(item_vectors)
   result = np.zeros(len(users), np.int64)
-  chunk = max(1, _CHUNK_FLOATS // max(number, 1))
+  chunk = max(1, _CHUNK_FLOATS // max(num_items, 1))
   for start in range(0, len(users), chunk):
     rows = slice(start, start + chunk)
     scores = tf.matmul(tf.gather(user_vectors, users[rows]), item_vectors, transpose_b=True).numpy()
@@ -46,7 +46,7 @@ def pair_ranks(user_vectors, item_vectors, users: np.ndarray, items: np.ndarray,
     taken = excluded.select(users[rows])
     scores[taken.rows(), taken.indices] = -np.inf
     above = scores > own
-    above |= (scores == own) & (np.arange(number) < items[rows, None])
+    above |= (scores == own) & (np.arange(num_items) < items[rows, None])
     result[rows] = 1 + above.sum(axis=1)
   return result
 
@@ -134,7 +134,7 @@ def smoothed_shares(counts: np.ndarray, total: np.ndarray) -> np.ndarray:
 def log_evidence(counts: np.ndarray, shares: np.ndarray, concentration: float) -> np.ndarray:
   """log of the Dirichlet-multinomial likelihood of [n, K] counts, without the count's coefficient.
 
-  A user's shares in a block are drawn from a Dirichlet distribution around his long-run shares;
+  A user's shares in a block are drawn from a Dirichlet distribution around their long-run shares;
   a large concentration means that they stay there.
   """
   lgamma = scipy.special.gammaln
@@ -150,14 +150,14 @@ def fit_concentration(counts: np.ndarray, shares: np.ndarray) -> float:
     return -log_evidence(counts, shares, np.exp(log_concentration)).sum()
   if not counts.sum():
     return _CONCENTRATIONS[1]
-  found = scipy.optimize.minimize_scalar(
+  optimum = scipy.optimize.minimize_scalar(
       loss, bounds=tuple(np.log(_CONCENTRATIONS)), method='bounded', options={'xatol': 1e-2})
-  return float(np.exp(found.x))
+  return float(np.exp(optimum.x))
 
 
 def evidence_shift(counts: np.ndarray, shares: np.ndarray,
                    concentration: float) -> Tuple[np.ndarray, np.ndarray]:
-  """How far each user's recent shares have moved, as far as his data supports it.
+  """How far each user's recent shares have moved, as far as their data supports it.
 
   Args:
     counts: [n, K] interactions in the block.

@@ -14,8 +14,8 @@ def interest_shift(current: np.ndarray, previous: np.ndarray) -> np.ndarray:
 
   A user without interactions in one of the two blocks shows no shift: their row is zero.
   """
-  known = (current > 0.).any(axis=1) & (previous > 0.).any(axis=1)
-  return np.where(known[:, None], shares(current) - shares(previous), np.float32(0.))
+  known = (current > 0.).any(axis=1, keepdims=True) & (previous > 0.).any(axis=1, keepdims=True)
+  return np.where(known, shares(current) - shares(previous), np.float32(0.))
 
 
 def prior(shift: np.ndarray, strength: float, size: float, temperature: float = 1.,

@@ -41,7 +41,7 @@ class Table:
   Attributes:
     title: what it shows.
     rows: its lines.
-    reference: the row that changes are relative to; None is the first.
+    reference: the row that changes are relative to; the first unless it is set.
     published: stems of the files in graphsane_tf/reporting/paper_results with its numbers, the first that has a value
       counts.
     in_paper: whether it is one of the paper's, which `--what=all` means.
@@ -49,7 +49,7 @@ class Table:
   """
   title: str = ''
   rows: Tuple[Row, ...] = ()
-  reference: Optional[Row] = None
+  reference: Row
   published: Tuple[str, ...] = ()
   in_paper: bool = False
   told: str = '{label} changes {partner}'
@@ -64,7 +64,7 @@ class Table:
     labels = [row.label for row in self.rows]
     if not labels or len(set(labels)) < len(labels):
       raise UserError(f'table {name} needs rows, each with a label of its own; it has {labels}.')
-    self.reference = self.reference or self.rows[0]
+    self.reference = getattr(self, 'reference', None) or self.rows[0]
     for row in (self.reference, *(row.partner for row in self.rows)):
       if row is not None and row not in self.rows:
         raise UserError(f'table {name} compares with {row.label}, which is none of its rows: add it.')

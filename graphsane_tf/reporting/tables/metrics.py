@@ -85,13 +85,13 @@ def wins(done: FinishedGrid, rows: Sequence[Row]) -> List[Dict[str, Any]]:
   lines: List[Dict[str, Any]] = []
   for dataset in done.datasets:
     gains, seeds_used = [], []
-    for row in rows:
-      seeds = _common_seeds(done, dataset, (row, row.partner))
+    for row, partner in [(row, row.partner) for row in rows if row.partner]:
+      seeds = _common_seeds(done, dataset, (row, partner))
       if not seeds:
         continue
       seeds_used.append(len(seeds))
       for metric in done.results(done.of(dataset, row)[seeds[0]])['average']:
-        plain, ours = (_mean(done, dataset, side, metric, seeds) for side in (row.partner, row))
+        plain, ours = (_mean(done, dataset, side, metric, seeds) for side in (partner, row))
         gains.append(ours / plain - 1 if plain > 0 else float(ours > 0))
     if gains:
       lines.append({'dataset': dataset, **_count(np.array(gains)), 'seeds': min(seeds_used)})

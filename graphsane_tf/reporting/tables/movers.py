@@ -71,12 +71,12 @@ def compare(done: FinishedGrid, dataset: str, rows: Sequence[grid.Row]) -> List[
             of_seeds.setdefault(key, []).append(value)
       if mine:
         values[row] = {key: float(np.mean(of_key)) for key, of_key in of_seeds.items()}
-    for row, mine in values.items():
-      line = {'label': row.label, 'group': group, 'pairs': len(mine), 'seeds': len(seeds),
-              'recall': float(np.mean(list(mine.values()))) if mine else None}
-      keys = sorted(mine.keys() & values[NO_PRIOR].keys())
+    for row, recalls in values.items():
+      line = {'label': row.label, 'group': group, 'pairs': len(recalls), 'seeds': len(seeds),
+              'recall': float(np.mean(list(recalls.values()))) if recalls else None}
+      keys = sorted(recalls.keys() & values[NO_PRIOR].keys())
       if row is not NO_PRIOR and keys:
-        ours, theirs = (np.array([side[key] for key in keys]) for side in (mine, values[NO_PRIOR]))
+        ours, theirs = (np.array([side[key] for key in keys]) for side in (recalls, values[NO_PRIOR]))
         line['gain'] = float(100 * (ours.mean() / max(theirs.mean(), 1e-12) - 1))
         line['p_value'] = significance.paired_wilcoxon(ours, theirs).p_value
       lines.append(line)
