@@ -17,7 +17,7 @@ from ml_collections import config_flags
 from graphsane_tf import config as config_lib
 from graphsane_tf import config_files
 from graphsane_tf import config_rules
-from graphsane_tf.data import recipes as data_recipes
+from graphsane_tf.data import SOURCES
 from graphsane_tf.errors import UserError
 
 _HELP = {'learning_rate': 'Of incremental blocks. ', 'base_from': 'Another run whose base block is '
@@ -197,33 +197,33 @@ def log_recipes(path) -> Dict[str, Dict[str, Any]]:
   return recipes
 
 
-def dataset_flags(entry: str, recipes: Dict[str, Dict[str, Any]], data_dir: str,
-                  drift_size: str) -> Tuple[str, List[str]]:
-  """Turns 'name' or 'name=PATH' into a name and the data flags of `run_incremental.py`."""
-  name, _, path = entry.partition('=')
-  common = [f'--data_dir={data_dir}']
-  if not path:
-    return name, [f'--dataset={name}', *common] + (
-        [f'--drift_size={drift_size}'] if name == 'drift' else [])
-  return name, ['--dataset=csv', f'--interactions={path}', *common,
-                *[f'--{key}={value}' for key, value in recipes.get(name, {}).items()]]
-
-
 def datasets_flags(entries: Sequence[str], recipes: Dict[str, Dict[str, Any]], data_dir: str,
-                   drift_size: str) -> Dict[str, List[str]]:
-  """`dataset_flags` of several data sets by name, after checking that they can be meant."""
-  by_name: Dict[str, List[str]] = {}
+                   options: Dict[str, Any]) -> Dict[str, List[str]]:
+  """Turns 'name' or 'name=PATH' into the data flags of `graphsane run`, by name.
+
+  Args:
+    entries: values of --datasets.
+    recipes: data flags by the name of a log on disk.
+    data_dir: folder of raw files and prepared copies.
+    options: flags of data sets and their values; each goes to the data sets that have it.
+  """
+  flags_by_name: Dict[str, List[str]] = {}
+  named = [name for name in SOURCES if not SOURCES[name].paths()]
   for entry in entries:
     name, _, path = entry.partition('=')
     if not re.fullmatch(r'[\w.-]*\w', name):
       raise UserError(f'--datasets={entry}: a name has only letters, digits, _, . and -.')
-    if name in by_name:
+    if name in flags_by_name:
       raise UserError(f'--datasets names {name} twice: give each log a name of its own.')
-    if not path and (name not in data_recipes.DATASETS or name == 'csv'):
-      known = ', '.join(known for known in data_recipes.DATASETS if known != 'csv')
-      raise UserError(f'--datasets={entry}: there is no data set {name}; name one of {known}, or '
+    if not path and name not in named:
+      raise UserError(f'--datasets={entry}: there is no data set {name}; name one of {", ".join(named)}, or '
                       'give a log on disk as name=PATH.')
     if path and not os.path.exists(path):
       raise UserError(f'--datasets={entry}: {path} does not exist.')
-    by_name[name] = dataset_flags(entry, recipes, data_dir, drift_size)[1]
-  return by_name
+    if path:
+      source, more = ['--dataset=csv', f'--interactions={path}'], recipes.get(name, {})
+    else:
+      own = SOURCES[name].flags(name)
+      source, more = [f'--dataset={name}'], {flag: value for flag, value in options.items() if flag in own}
+    flags_by_name[name] = [*source, f'--data_dir={data_dir}', *[f'--{flag}={value}' for flag, value in more.items()]]
+  return flags_by_name

@@ -161,9 +161,9 @@ def test_plan(fake, tmp_path):
     ('a/b=x', 'a name has only'), ('..=x', 'a name has only')])
 def test_data_sets_that_cannot_be_meant(entry, words):
   with pytest.raises(UserError, match=words):
-    cli.datasets_flags([entry], {}, 'data', 'small')
+    cli.datasets_flags([entry], {}, 'data', {'drift_size': 'small'})
   with pytest.raises(UserError, match='twice'):
-    cli.datasets_flags(['drift', 'drift'], {}, 'data', 'small')
+    cli.datasets_flags(['drift', 'drift'], {}, 'data', {'drift_size': 'small'})
 
 
 def _command(*arguments):

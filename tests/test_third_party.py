@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from graphsane_tf.data import recipes
+from graphsane_tf.data import SOURCES, recipes
 
 ROOT = pathlib.Path(__file__).parents[1]
 FOLDER = ROOT / 'third_party'
@@ -58,7 +58,7 @@ def test_parses(name):
   rows = _read(name)
   assert len(rows) == SIZES[name]
   extra = {'sensitivity_k': ['K'], 'sensitivity_q': ['Q']}.get(name, [])
-  known = set(recipes.DATASETS) | {'', 'all'}
+  known = set(SOURCES) | {'', 'all'}
   for row in rows:
     assert list(row) == ['table', 'dataset', 'method', *extra, 'column', 'value']
     assert row['table'] == name and None not in row.values() and row['column'] and row['value']
@@ -96,7 +96,7 @@ def test_statistics_are_those_of_the_recipes():
   fields = [field.name for field in dataclasses.fields(recipes.PaperStatistics)]
   names = {'months': 'time_span_months'}
   for (_, dataset, _), cells in _cells('dataset_statistics').items():
-    paper = recipes.DATASETS[dataset].paper
+    paper = SOURCES[dataset].paper
     assert {field: float(cells[names.get(field, field)]) for field in fields} == {
         field: getattr(paper, field) for field in fields}
 
@@ -104,8 +104,8 @@ def test_statistics_are_those_of_the_recipes():
 def test_every_data_set_has_its_owner_and_terms():
   sections = (FOLDER / 'datasets.md').read_text(encoding='utf-8').split('\n## ')[1:]
   found = {section.split('(`')[1].split('`)')[0]: section for section in sections}
-  assert set(found) == {name for name, data_set in recipes.DATASETS.items() if data_set.page}
+  assert set(found) == {name for name, data_set in SOURCES.items() if data_set.page}
   for name, section in found.items():
-    assert recipes.DATASETS[name].page in section
+    assert SOURCES[name].page in section
     for word in ('Owner', 'Page', 'File', 'Terms', 'Citation'):
       assert f'* {word}' in section

@@ -15,6 +15,7 @@ import pandas as pd
 from graphsane_benchmark import logs
 from graphsane_benchmark.figures import Figure, of_rounds, seconds
 from graphsane_tf.data import prepare
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.training.block import FIRST_STEP
 
@@ -64,7 +65,7 @@ def startup_section(log: Interactions, repeats: int) -> Iterator[Figure]:
         process.kill()
 
     bare = [sys.executable, '-c', 'import tensorflow']
-    prepare.load('csv', folder, {}, {'interactions': str(path)}, log=lambda line: None)
+    prepare.load(DataSpec('csv', options={'interactions': str(path)}), folder, log=lambda line: None)
     imported = lambda: subprocess.run(bare, capture_output=True, check=True)
     imported()  # Brings the libraries into the file cache.
     rounds = [(seconds(start), seconds(imported)) for _ in range(repeats)]

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 from graphsane_tf import files
 from graphsane_benchmark import figures, logs, peers, processes, scoring, training
 from graphsane_tf.data import prepare
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.errors import UserError
 from graphsane_tf.reporting import machine
@@ -99,7 +100,7 @@ def run(*, quick: bool, only: Sequence[str] = (), repeats: Optional[int] = None,
       raise UserError(f'--log={log_path} is not a file: give the path of a CSV log.')
     with tempfile.TemporaryDirectory() as folder:
       least = {f'min_{kind}_interactions': min_interactions for kind in ('user', 'item')}
-      own = prepare.load('csv', folder, least, {'interactions': log_path}, log=lambda line: None)
+      own = prepare.load(DataSpec('csv', least, {'interactions': log_path}), folder, log=lambda line: None)
   found = Suite(quick, repeats or (3 if quick else 7), own).figures(only, log)
   about = machine.describe()
   log('\n' + figures.table(found))

@@ -4,7 +4,7 @@ from typing import List, Sequence, Tuple
 import numpy as np
 
 from graphsane_tf.blocks.stream import BlockStream
-from graphsane_tf.data import recipes
+from graphsane_tf.data import SOURCES
 from graphsane_tf.data.interactions import Interactions
 
 _SECONDS_PER_MONTH = 365.2425 / 12 * 86400
@@ -34,8 +34,8 @@ def describe(interactions: Interactions, name: str) -> str:
   Returns:
     Lines without a trailing newline.
   """
-  data_set = recipes.find(name)
-  paper = data_set.paper
+  source = SOURCES[name]
+  paper = source.paper
   edges = len(interactions)
   cuts = BlockStream(interactions).cuts
   months = (interactions.time[-1] - interactions.time[0]) / _SECONDS_PER_MONTH
@@ -64,6 +64,6 @@ def describe(interactions: Interactions, name: str) -> str:
         warnings.append(f'warning: {value:,} {label} where the paper has {expected:,} '
                         f'({100 * (value / expected - 1):+.1f} %).')
     lines += warnings
-    if warnings and data_set.note:
-      lines.append(f'note: {data_set.note}')
+    if warnings and source.note:
+      lines.append(f'note: {source.note}')
   return '\n'.join(lines)

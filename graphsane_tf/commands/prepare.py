@@ -1,5 +1,5 @@
 """Prepares a data set and prints its counts beside the paper's."""
-from graphsane_tf.data import flags as data_flags, prepare
+from graphsane_tf.data import flags as data_flags
 
 HELP = "Reads and filters a data set, keeps the result, and prints its counts beside the paper's."
 EXAMPLES = ('graphsane prepare --dataset=gowalla --download',
@@ -12,9 +12,8 @@ def define():
 
 def main():
   from graphsane_tf.blocks import describe  # pylint: disable=g-import-not-at-top
-  options = data_flags.from_flags()
-  interactions = prepare.load(**options)
-  print(describe.describe(interactions, options['name']))
-  folder = prepare.prepared_folder(options['name'], options['data_dir'], options['overrides'],
-                                   options['csv_options'])
+  from graphsane_tf.data import prepare  # pylint: disable=g-import-not-at-top
+  data = data_flags.from_flags()
+  print(describe.describe(prepare.load(**data), data['spec'].dataset))
+  folder = prepare.prepared_folder(data['spec'], data['data_dir'])
   print(f'prepared in {folder}' if folder else 'generated; nothing is kept on disk')

@@ -6,6 +6,7 @@ import sys
 from absl import flags
 
 from graphsane_tf import cli
+from graphsane_tf.data import flags as data_flags
 from graphsane_tf.errors import UserError
 
 HELP = "The paper's tables and figures, and our own, for the data sets at hand."
@@ -25,7 +26,7 @@ def define():
   flags.DEFINE_string('recipes', None, 'Python file with a dict RECIPES of data flags by the name of a log; '
                       'configs/logs.py shows one.')
   flags.DEFINE_integer('jobs', 1, 'Processes at once.', lower_bound=1)
-  flags.DEFINE_enum('drift_size', 'default', ['small', 'default', 'large'], 'Size of the generated drift log.')
+  data_flags.define_option('drift_size')
   flags.DEFINE_string('extra', '', 'Further flags for every run, as one string.')
   flags.DEFINE_bool('dry_run', False, 'Print the cells with an estimate, train nothing.')
   flags.DEFINE_bool('tables_only', False, 'Only write what the finished cells give.')
@@ -47,7 +48,7 @@ def main():
   except ValueError as error:
     raise UserError(f'--extra={values.extra}: {error}; quote it as a shell would.') from error
   recipes = cli.log_recipes(values.recipes or pathlib.Path(configs.__file__).with_name('logs.py'))
-  datasets = cli.datasets_flags(values.datasets, recipes, values.data_dir, values.drift_size)
+  datasets = cli.datasets_flags(values.datasets, recipes, values.data_dir, {'drift_size': values.drift_size})
   cells = grid.cells(tables.rows_of(selected), datasets, values.seeds, values.workdir, extra, values.plugin)
   if values.dry_run:
     log(grid.plan(cells, values.jobs))

@@ -2,7 +2,7 @@
 from absl import flags
 
 from graphsane_tf import cli
-from graphsane_tf.data import flags as data_flags, prepare
+from graphsane_tf.data import flags as data_flags
 from graphsane_tf.errors import UserError
 
 HELP = 'Trains, tests and exports a log block by block; the same command resumes.'
@@ -32,14 +32,15 @@ def main():
     raise UserError(f'--block={values.block} is neither all nor a number.')
   cli.load_tensorflow()
   from graphsane_tf.blocks import describe  # pylint: disable=g-import-not-at-top
-  from graphsane_tf.runs import incremental, workdir  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.data import prepare  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.runs import incremental  # pylint: disable=g-import-not-at-top
   config = cli.config_from_flags()
   blocks = None if values.block == 'all' else [int(values.block)]
   incremental.check_blocks(blocks, config)
   data = data_flags.from_flags()
   interactions = prepare.load(**data)
-  print(describe.describe(interactions, data['name']), flush=True)
+  print(describe.describe(interactions, data['spec'].dataset), flush=True)
   incremental.run(
-      config, interactions, values.workdir, choices=workdir.data_choices(data), blocks=blocks,
+      config, interactions, values.workdir, data=data['spec'], blocks=blocks,
       overwrite=values.overwrite, profile=values.profile, verbose=values.verbose,
       log=lambda line: print(line, flush=True))

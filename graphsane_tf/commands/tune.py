@@ -5,7 +5,7 @@ import pathlib
 from absl import flags
 
 from graphsane_tf import cli, files
-from graphsane_tf.data import flags as data_flags, prepare
+from graphsane_tf.data import flags as data_flags
 from graphsane_tf.errors import UserError
 
 HELP = "Chooses SANE's values for a log on validation rows, and tests the chosen ones once."
@@ -27,14 +27,14 @@ def main():
   if importlib.util.find_spec('optuna') is None:
     raise UserError("graphsane tune needs Optuna: pip install 'graphsane_tf[tune]'.")
   cli.load_tensorflow_quietly()
+  from graphsane_tf.data import prepare  # pylint: disable=g-import-not-at-top
   from graphsane_tf.reporting import outputs  # pylint: disable=g-import-not-at-top
   from graphsane_tf.runs import tuning, workdir  # pylint: disable=g-import-not-at-top
   config = cli.config_from_flags()
   data = data_flags.from_flags()
-  choices = workdir.data_choices(data)
-  plain = workdir.default_workdir(config, choices)
+  plain = workdir.default_workdir(config, data['spec'])
   folder = pathlib.Path(flags.FLAGS.workdir or plain.with_name(f'tune-{plain.name}'))
-  tuner = tuning.Tuner(config, prepare.load(**data), choices, folder,
+  tuner = tuning.Tuner(config, prepare.load(**data), data['spec'], folder,
                        log=lambda line: print(line, flush=True))
   outcome = tuner.run(flags.FLAGS.trials)
   title = f'{outcome["trials"]} trials, {outcome["pruned"]} pruned'

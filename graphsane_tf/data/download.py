@@ -13,14 +13,13 @@ from typing import Callable, Optional
 import tqdm
 
 from graphsane_tf import files
-from graphsane_tf.data import recipes
+from graphsane_tf.data import SOURCES
 from graphsane_tf.errors import UserError
 
 _PIECE = 1 << 20
 _TIMEOUT = 60
 _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, OSError)
-# What is taken out of an archive, and the most that one member may unpack to.
-_MEMBERS = {'ml10m': ('ratings.dat', 'movies.dat')}
+# The most that one member of an archive may unpack to.
 _MAX_MEMBER_BYTES = 1 << 30
 
 
@@ -40,30 +39,30 @@ def download(name: str, folder, url: Optional[str] = None,
   Raises:
     UserError: the data set cannot be fetched, the network failed, or the file is damaged.
   """
-  data_set = recipes.find(name)
-  url = url or data_set.url
+  source = SOURCES[name]
+  url = url or source.url
   if not url:
     raise UserError(f'{name} cannot be downloaded without its owner\'s consent: get '
-                    f'{data_set.files} from {data_set.page} and put them in {folder}.')
+                    f'{source.files}{f" from {source.page}" if source.page else ""} and put them in {folder}.')
   folder = files.make_directory(folder)
   target = folder / url.rsplit('/', 1)[-1]
   part = target.with_name(target.name + '.part')
-  log(f'downloading {url} (terms: {data_set.terms})')
+  log(f'downloading {url} (terms: {source.terms})')
   try:
     _fetch(url, part)
-    published = _published_md5(url + '.md5', log) if name in _MEMBERS else None
+    published = _published_md5(url + '.md5', log) if source.members else None
   except _NETWORK_ERRORS as error:
     reason = getattr(error, 'reason', None) or error
     raise UserError(f'downloading {url} failed ({reason}); run the same command again to go on '
-                    f'where it stopped, or put {data_set.files} in {folder} by hand.') from error
+                    f'where it stopped, or put {source.files} in {folder} by hand.') from error
   if published and published != _md5(part):
     part.unlink()
     raise UserError(f'{url} arrived damaged (its md5 is not {published}); run the same command '
                     'again.')
   os.replace(part, target)
-  if name in _MEMBERS:
+  if source.members:
     try:
-      _unpack(target, folder, _MEMBERS[name])
+      _unpack(target, folder, source.members)
     finally:
       target.unlink()
 

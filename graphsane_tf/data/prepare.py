@@ -1,53 +1,35 @@
-"""One call from a data set's name to its `Interactions`, with a prepared copy on disk."""
+"""One call from a `DataSpec` to its `Interactions`, with a prepared copy on disk."""
 import contextlib
 import dataclasses
 import pathlib
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
 from graphsane_tf import files
 from graphsane_tf.data import download as downloads
-from graphsane_tf.data import recipes
 from graphsane_tf.data import storage
 from graphsane_tf.data.cleaning import clean
 from graphsane_tf.data.cleaning import fingerprint
 from graphsane_tf.data.interactions import Interactions
-from graphsane_tf.data.readers import csv
-from graphsane_tf.data.readers import gowalla
-from graphsane_tf.data.readers import ml10m
-from graphsane_tf.data.readers import netflix
-from graphsane_tf.data.readers import taobao14
-from graphsane_tf.data.readers import taobao15
-from graphsane_tf.data.readers import yelp
+from graphsane_tf.data.sources import FileSource, GeneratedSource
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.data.storage import read_prepared
 from graphsane_tf.data.storage import write_prepared
 from graphsane_tf.errors import UserError
 
 __all__ = ['clean', 'load', 'prepared_folder', 'read_prepared', 'write_prepared']
 
-_READERS = {'gowalla': gowalla, 'yelp': yelp, 'taobao14': taobao14, 'taobao15': taobao15,
-            'netflix': netflix, 'ml10m': ml10m}
-
 # More rows of one time than this share are more than an incremental block.
 _MOST_AT_ONCE = 0.1
 
-Options = Optional[Mapping[str, Any]]
 
-
-def load(name: str, data_dir='data', overrides: Options = None, csv_options: Options = None,
-         drift_options: Options = None, download: bool = False,
-         log: Callable[[str], None] = print) -> Interactions:
+def load(spec: DataSpec, data_dir='data', download: bool = False, log: Callable[[str], None] = print) -> Interactions:
   """Loads a data set, preparing it from its raw files when that has not been done yet.
 
   Args:
-    name: gowalla, yelp, taobao14, taobao15, netflix, ml10m, drift or csv.
+    spec: which one, and how it is read.
     data_dir: raw files are read from `<data_dir>/<name>/`, and prepared copies kept there.
-    overrides: fields of `recipes.Recipe` in place of the data set's own; None values count as
-      not given.
-    csv_options: for csv only: `interactions` (the path of the log) and `user_column`,
-      `item_column`, `timestamp_column`, `category_column`, `rating_column`.
-    drift_options: keyword arguments of `drift.generate`.
     download: whether to fetch missing raw files, where the owner allows that.
     log: receives each line of progress.
 
@@ -57,27 +39,29 @@ def load(name: str, data_dir='data', overrides: Options = None, csv_options: Opt
   Raises:
     UserError: raw files are missing or malformed, or the filters left too little.
   """
-  recipe = recipes.find(name).recipe.override(overrides)
-  columns = _csv_columns(name, csv_options)
-  if name == 'drift':
-    return _generate(recipe, overrides, drift_options)
+  source = spec.source()
+  recipe = source.recipe.override(spec.recipe)
+  if isinstance(source, GeneratedSource):
+    return _generate(source, spec)
+  home, folder = pathlib.Path(data_dir) / spec.dataset, prepared_folder(spec, data_dir)
   try:
-    sources = _sources(name, data_dir, csv_options)
-    folder = prepared_folder(name, data_dir, overrides, csv_options)
-    fresh = _is_fresh(folder, sources)
+    raw = source.find(home)
+    fresh = _is_fresh(folder, raw)
     interactions, stamps = read_prepared(folder) if fresh else None, None
     if interactions is None:
       if folder.exists():
         log(f'{folder} is {"damaged" if fresh else "out of date"} and is built again.')
-      if not sources and download:
-        downloads.download(name, pathlib.Path(data_dir) / name, log=log)
-        sources = _sources(name, data_dir, csv_options)
-      if not sources:
-        raise _missing(name, data_dir)
-      stamps = [_stamp(path) for path in sources]
-      log(f'preparing {name} from {", ".join(path.name for path in sources[:4])}'
-          f'{" ..." if len(sources) > 4 else ""}')
-      interactions = _read(name, sources, recipe, columns)
+      if not raw and download:
+        downloads.download(spec.dataset, home, log=log)
+        raw = source.find(home)
+      if not raw:
+        raise _missing(source, home)
+      stamps = [_stamp(path) for path in raw]
+      log(f'preparing {spec.dataset} from {", ".join(path.name for path in raw[:4])}'
+          f'{" ..." if len(raw) > 4 else ""}')
+      notes: List[str] = []
+      interactions = clean(source.read(raw, notes.append), recipe, spec.dataset)
+      interactions = dataclasses.replace(interactions, notes=(*notes, *interactions.notes))
     for note in interactions.notes:
       log(note)
     _check_size(interactions)
@@ -85,72 +69,32 @@ def load(name: str, data_dir='data', overrides: Options = None, csv_options: Opt
     if stamps is not None:
       write_prepared(interactions, folder, {
           'recipe': dataclasses.asdict(recipe),
-          'sources': [{**stamp, 'sha256': files.sha256(path)}
-                      for path, stamp in zip(sources, stamps)]})
+          'sources': [{**stamp, 'sha256': files.sha256(path)} for path, stamp in zip(raw, stamps)]})
     return interactions
   except OSError as error:
-    raise UserError(f'cannot prepare {name} in {data_dir}: {error.strerror or error}; free some '
+    raise UserError(f'cannot prepare {spec.dataset} in {data_dir}: {error.strerror or error}; free some '
                     'space, mend the permissions or choose another --data_dir.') from error
 
 
-def _read(name: str, sources: List[pathlib.Path], recipe: recipes.Recipe,
-          columns: Optional[csv.Columns]) -> Interactions:
-  """Reads raw files and applies the recipe."""
-  notes: List[str] = []
-  tables = (csv.read(sources[0], columns, notes.append) if name == 'csv'
-            else _READERS[name].read(sources, notes.append))
-  interactions = clean(tables, recipe, name)
-  return dataclasses.replace(interactions, notes=(*notes, *interactions.notes))
-
-
-def prepared_folder(name: str, data_dir='data', overrides: Options = None,
-                    csv_options: Options = None) -> Optional[pathlib.Path]:
-  """Where `load` keeps the prepared copy; None for drift, which is generated each time."""
-  if name == 'drift':
+def prepared_folder(spec: DataSpec, data_dir='data') -> Optional[pathlib.Path]:
+  """Where `load` keeps the prepared copy; None for a log that is generated each time."""
+  source = spec.source()
+  if isinstance(source, GeneratedSource):
     return None
-  recipe = recipes.find(name).recipe.override(overrides)
-  more: List[Any] = [storage.FORMAT]
-  if name == 'csv':
-    options = {key: value for key, value in (csv_options or {}).items() if value is not None}
-    more.append({**options, 'interactions': str(pathlib.Path(options['interactions']).resolve()),
-                 'reader': csv.VERSION})
-  return pathlib.Path(data_dir) / name / f'prepared-{recipe.digest(*more)}'
+  decides = {**source.choices(), **({'reader': source.version} if source.version else {})}
+  digest = source.recipe.override(spec.recipe).digest(storage.FORMAT, *([decides] if decides else []))
+  return pathlib.Path(data_dir) / spec.dataset / f'prepared-{digest}'
 
 
-def _csv_columns(name: str, options: Options) -> Optional[csv.Columns]:
-  """Checks that csv options come with csv, and turns them into column names."""
-  given = {key: value for key, value in (options or {}).items() if value is not None}
-  if name != 'csv':
-    if given:
-      raise UserError(f'--{sorted(given)[0]} goes with --dataset=csv, but the data set is {name}; '
-                      'leave one of them out.')
-    return None
-  if not given.get('interactions'):
-    raise UserError('--dataset=csv needs the path of your log: add --interactions=FILE.')
-  return csv.Columns(**{key.removesuffix('_column'): value for key, value in given.items()
-                        if key != 'interactions'})
-
-
-def _generate(recipe: recipes.Recipe, overrides: Options, options: Options) -> Interactions:
-  """Makes the planted-drift log, which needs no files and takes no filters."""
-  if recipe != recipes.find('drift').recipe:
-    given = sorted(key for key, value in overrides.items() if value is not None)
-    raise UserError(f'--{given[0]} has no meaning for --dataset=drift, which is generated; leave '
+def _generate(source: GeneratedSource, spec: DataSpec) -> Interactions:
+  """Makes a log that needs no files and takes no filters."""
+  if source.recipe.override(spec.recipe) != source.recipe:
+    raise UserError(f'--{min(spec.recipe)} has no meaning for --dataset={spec.dataset}, which is generated; leave '
                     'it out.')
-  from graphsane_tf.data import drift  # pylint: disable=import-outside-toplevel
-  interactions = drift.generate(**(options or {}))
+  interactions = source.generate()
   if not interactions.fingerprint:
     interactions = dataclasses.replace(interactions, fingerprint=fingerprint(interactions))
   return interactions
-
-
-def _sources(name: str, data_dir, csv_options: Options) -> List[pathlib.Path]:
-  """The raw files of a data set that are there."""
-  if name != 'csv':
-    return _READERS[name].find(pathlib.Path(data_dir) / name)
-  path = pathlib.Path(csv_options['interactions'])
-  csv.check(path)
-  return [path]
 
 
 def _stamp(path: pathlib.Path) -> Dict[str, Any]:
@@ -158,7 +102,7 @@ def _stamp(path: pathlib.Path) -> Dict[str, Any]:
   return {'file': path.name, 'bytes': status.st_size, 'mtime_ns': status.st_mtime_ns}
 
 
-def _is_fresh(folder: pathlib.Path, sources: List[pathlib.Path]) -> bool:
+def _is_fresh(folder: pathlib.Path, raw: List[pathlib.Path]) -> bool:
   """Whether a prepared folder was made from these very files.
 
   Equal size and time stamp are trusted; a file that was only touched is compared by its digest.
@@ -168,13 +112,13 @@ def _is_fresh(folder: pathlib.Path, sources: List[pathlib.Path]) -> bool:
   if manifest is None:
     # A manifest that cannot be read is damage, which `read_prepared` reports.
     return folder.exists()
-  if not sources:
+  if not raw:
     return True
   before = {entry['file']: entry for entry in manifest['sources']}
-  if set(before) != {path.name for path in sources}:
+  if set(before) != {path.name for path in raw}:
     return False
   touched = False
-  for path in sources:
+  for path in raw:
     entry, now = before[path.name], _stamp(path)
     if entry['bytes'] != now['bytes']:
       return False
@@ -190,14 +134,12 @@ def _is_fresh(folder: pathlib.Path, sources: List[pathlib.Path]) -> bool:
   return True
 
 
-def _missing(name: str, data_dir) -> UserError:
+def _missing(source: FileSource, folder: pathlib.Path) -> UserError:
   """The one message about raw files that are not there."""
-  data_set = recipes.find(name)
-  folder = pathlib.Path(data_dir) / name
-  fetch = ', or add --download to fetch them' if data_set.url else ''
-  return UserError(
-      f'no {name} files in {folder}: get {data_set.files} from {data_set.page} (terms: '
-      f'{data_set.terms}) and put them there{fetch}; --dataset=drift runs without any files.')
+  fetch = ', or add --download to fetch them' if source.url else ''
+  owner = f' from {source.page} (terms: {source.terms})' if source.page else ''
+  return UserError(f'no {folder.name} files in {folder}: get {source.files}{owner} and put them there{fetch}; '
+                   '--dataset=drift runs without any files.')
 
 
 def _check_size(interactions: Interactions) -> None:

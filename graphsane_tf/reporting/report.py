@@ -5,13 +5,13 @@ from typing import Dict, List, Sequence, Tuple
 
 from graphsane_tf import files
 from graphsane_tf.data import prepare
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.blocks import describe
 from graphsane_tf.errors import UserError
 from graphsane_tf.reporting import figures, html, machine, wording
 from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.reporting.tables import Shown
 from graphsane_tf.reporting.tables.main import CURVES, EXAMPLES
-from graphsane_tf.runs import workdir as workdir_lib
 
 
 def write(workdir, done: FinishedGrid, shown: Sequence[Shown], analyses, data_dir) -> pathlib.Path:
@@ -124,15 +124,14 @@ def _data(done: FinishedGrid, data_dir) -> List[str]:
     if cell is None:
       continue
     data = files.read_json(cell.folder / 'config.json')['data']
+    spec = DataSpec.from_json(data)
     try:
-      log = prepare.load(**workdir_lib.data_arguments(data, data_dir), log=lambda line: None)
-      text = describe.describe(log, data['dataset'])
+      log = prepare.load(spec, data_dir, log=lambda line: None)
+      text = describe.describe(log, spec.dataset)
     except UserError as error:
       text = f'the log could not be read: {error}'
-    choices = {k: v for k, v in data.items() if k not in ('fingerprint', 'interactions')}
     parts += [f'<h3>{html.escape(dataset)}</h3>', f'<pre>{html.escape(text)}</pre>', html.paragraph(
-        'Read with ' + ', '.join(f'{k}={v}' for k, v in choices.items())
-        + f'; fingerprint {data["fingerprint"][:16]}.', 'note')]
+        f'Read with {spec.words()}; fingerprint {data["fingerprint"][:16]}.', 'note')]
   return parts
 
 

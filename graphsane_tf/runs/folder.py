@@ -8,6 +8,7 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Optional
 
 from graphsane_tf import config as config_lib
 from graphsane_tf import files
+from graphsane_tf.data import spec as data_spec
 from graphsane_tf.errors import UserError
 from graphsane_tf.training.store import BlockStore
 from graphsane_tf.runs.workdir import flatten
@@ -60,7 +61,7 @@ def locked(path) -> Iterator[IO[str]]:
 
 
 def read_identity(path) -> Dict[str, Any]:
-  """config.json of a run: 'data' and 'config', the latter with today's fields.
+  """config.json of a run: 'data' and 'config', both in today's form.
 
   Raises:
     UserError: if it is not there, or damaged.
@@ -73,7 +74,7 @@ def read_identity(path) -> Dict[str, Any]:
     restored = config_lib.resolved(config_lib.restored(saved['config'])).to_dict()
   except (TypeError, KeyError, AttributeError, ValueError) as error:
     raise UserError(f'{path} holds no configuration of a run ({error}).') from error
-  return {**saved, 'config': json.loads(json.dumps(restored))}
+  return {**saved, 'data': data_spec.renewed(saved['data']), 'config': json.loads(json.dumps(restored))}
 
 
 def _differences(before: Dict[str, Any], now: Dict[str, Any]) -> Dict[str, str]:

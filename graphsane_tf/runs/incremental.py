@@ -15,6 +15,7 @@ from graphsane_tf import files, negatives
 from graphsane_tf.blocks.stream import Block
 from graphsane_tf.data import prepare
 from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import forgetting, ranking
 from graphsane_tf.serving import export
@@ -29,7 +30,7 @@ from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model, n
 from graphsane_tf.blocks.context import BlockContext
 
 
-def run(config, interactions: Interactions, workdir=None, *, choices: Optional[Dict[str, Any]] = None,
+def run(config, interactions: Interactions, workdir=None, *, data: Optional[DataSpec] = None,
         blocks: Optional[List[int]] = None, overwrite: bool = False, profile: bool = False, verbose: bool = False,
         log: Callable[[str], None] = print) -> Dict[str, Any]:
   """Trains, evaluates and exports the blocks of a log; resumes what was cut off.
@@ -38,7 +39,7 @@ def run(config, interactions: Interactions, workdir=None, *, choices: Optional[D
     config: a configuration, e.g. `graphsane_tf.config.default_config()` with changes.
     interactions: the log.
     workdir: folder of the run; None names it by its choices below `runs`.
-    choices: how the log was made (`workdir.data_choices`), for the folder's name and config.json.
+    data: where the log is from, for the folder's name and config.json.
     blocks: numbers of the blocks to run, in order; None runs all. Each needs the one before it, here or
       already in the folder.
     overwrite: start anew if the folder holds a run.
@@ -51,7 +52,7 @@ def run(config, interactions: Interactions, workdir=None, *, choices: Optional[D
   """
   check_blocks(blocks, config)
   return IncrementalRun(
-      config, interactions, workdir, choices, overwrite, log, profile, verbose).run(blocks)
+      config, interactions, workdir, data, overwrite, log, profile, verbose).run(blocks)
 
 
 def check_blocks(blocks: Optional[List[int]], config) -> None:
@@ -74,20 +75,19 @@ def open_run(workdir, data_dir='data') -> 'IncrementalRun':
   """
   saved = folder_lib.read_identity(workdir)
   quiet = lambda line: None
-  interactions = prepare.load(**workdir_lib.data_arguments(saved['data'], data_dir), log=quiet)
-  choices = {k: v for k, v in saved['data'].items() if k != 'fingerprint'}
-  return IncrementalRun(config_lib.restored(saved['config']), interactions, workdir, choices,
-                        log=quiet)
+  data = DataSpec.from_json(saved['data'])
+  interactions = prepare.load(data, data_dir, log=quiet)
+  return IncrementalRun(config_lib.restored(saved['config']), interactions, workdir, data, log=quiet)
 
 
 class IncrementalRun:
   """One run's folder, and the models of its blocks."""
 
   def __init__(self, config, interactions: Interactions, workdir=None,
-               choices: Optional[Dict[str, Any]] = None, overwrite: bool = False,
+               data: Optional[DataSpec] = None, overwrite: bool = False,
                log: Callable[[str], None] = print, profile: bool = False, verbose: bool = False):
     """Checks everything and writes nothing; see `run` for the arguments."""
-    choices = choices or {'dataset': interactions.name}
+    data = data or DataSpec(interactions.name)
     self.config = config_lib.resolved(config)
     self.stream = assembly.stream_of(self.config, interactions)
     self.interactions = interactions
@@ -96,13 +96,13 @@ class IncrementalRun:
     self._verbose = verbose
     negatives.REGISTRY[self.config.sampler].check(self.config, interactions)
     self._identity = json.loads(json.dumps({
-        'data': {**choices, 'fingerprint': interactions.fingerprint},
+        'data': {**data.to_json(), 'fingerprint': interactions.fingerprint},
         'config': self.config.to_dict()}))
     capacity.check(self.config, self.stream.block(self.stream.num_blocks - 1))
     self._changes = workdir_lib.changed_fields(config)
     self._base = pathlib.Path(self.config.base_from) if self.config.base_from else None
     self.folder = folder_lib.RunFolder(
-        workdir or workdir_lib.default_workdir(config, choices), self._identity, overwrite)
+        workdir or workdir_lib.default_workdir(config, data), self._identity, overwrite)
     self.workdir = self.folder.path
     if self._base and not self.folder.has_base():
       note = folder_lib.check_base(self._base, self._identity)

@@ -13,7 +13,9 @@ import tensorflow as tf
 
 from graphsane_tf import files
 from graphsane_tf.config import resolved
+from graphsane_tf.data import spec as data_spec
 from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from graphsane_tf.random import Seeds, host_seed
 from graphsane_tf.runs import folder as folder_lib
@@ -92,13 +94,13 @@ class Tuner:
     config: where the search starts; its sampler becomes SANE.
     interactions: the log, cut as in the appendix: base block, then blocks whose successors' first
       halves are validation and second halves test rows.
-    choices: how the log was made (`workdir.data_choices`).
+    data: where the log is from.
     folder: of the study, its trials and the chosen run.
     log: takes a line for the screen.
   """
   config: config_dict.ConfigDict
   interactions: Interactions
-  choices: Dict[str, Any]
+  data: DataSpec
   folder: pathlib.Path
   log: Callable[[str], None] = print
 
@@ -113,11 +115,14 @@ class Tuner:
                       f'least {most}, the most that the search gives to the sampler.')
     self.folder = files.make_directory(self.folder)
     identity = json.loads(json.dumps({'config': self.config.to_dict(), 'data': {
-        **self.choices, 'fingerprint': self.interactions.fingerprint}}))
+        **self.data.to_json(), 'fingerprint': self.interactions.fingerprint}}))
     path = self.folder / 'tune_config.json'
     if not path.exists():
       files.write_json(path, identity)
-    elif files.read_json(path) != identity:
+      return
+    saved = files.read_object(path, {'config': {}, 'data': {}})
+    files.check_object(saved['data'], {'dataset': '', 'fingerprint': ''}, f"{path}: 'data'")
+    if {**saved, 'data': data_spec.renewed(saved['data'])} != identity:
       raise UserError(f'{self.folder} holds a search with another configuration or log: choose '
                       'another --workdir.')
 
@@ -127,7 +132,7 @@ class Tuner:
     return config
 
   def _open(self, config, name: str) -> incremental.IncrementalRun:
-    return incremental.IncrementalRun(config, self.interactions, self.folder / name, self.choices,
+    return incremental.IncrementalRun(config, self.interactions, self.folder / name, self.data,
                                       log=lambda line: None)
 
   def _start(self) -> Dict[str, Any]:

@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 from graphsane_tf.data import cleaning
+from graphsane_tf.data import SOURCES
 from graphsane_tf.data import recipes
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from tests.data import raw_files
 
@@ -139,7 +141,7 @@ def test_which_filter_left_nothing():
 
 
 def test_recipes():
-  recipe = recipes.find('gowalla').recipe
+  recipe = SOURCES['gowalla'].recipe
   assert (recipe.min_user_interactions, recipe.duplicates) == (20, 'first')
   assert recipe.override({'min_rating': None}) == recipe
   changed = recipe.override({'min_item_interactions': 3})
@@ -147,5 +149,5 @@ def test_recipes():
   for wrong in ({'duplicates': 'some'}, {'min_user_interactions': 0}, {'colour': 1}):
     with pytest.raises(UserError):
       recipe.override(wrong)
-  with pytest.raises(UserError, match='unknown data set'):
-    recipes.find('nothing')
+  with pytest.raises(UserError, match='no data set called .nothing.'):
+    DataSpec('nothing').source()

@@ -13,17 +13,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphsane_tf import files
+from graphsane_tf.data import SOURCES
 from graphsane_tf.data import prepare
 from graphsane_tf.data.readers import text
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from tests.data import raw_files
 
 LOW = {'min_user_interactions': 1, 'min_item_interactions': 1}
 
 
-def load(data_dir, name='ml10m', **options):
+ML10M = DataSpec('ml10m', LOW)
+
+
+def load(data_dir, spec=ML10M):
   lines = []
-  return prepare.load(name, data_dir, overrides=LOW, log=lines.append, **options), lines
+  return prepare.load(spec, data_dir, log=lines.append), lines
 
 
 @pytest.fixture(name='data_dir')
@@ -90,7 +95,7 @@ DAMAGES = {
 @pytest.mark.parametrize('damage', DAMAGES)
 def test_damaged_copy_is_built_again(data_dir, damage):
   first, _ = load(data_dir)
-  folder = prepare.prepared_folder('ml10m', data_dir, LOW)
+  folder = prepare.prepared_folder(ML10M, data_dir)
   DAMAGES[damage](folder)
   again, lines = load(data_dir)
   assert any('built again' in line for line in lines)
@@ -105,7 +110,7 @@ def test_damaged_copy_is_built_again(data_dir, damage):
 def test_no_flipped_byte_is_believed(data_dir, name):
   """The copy is the same as before, or none, whichever byte changes."""
   first, _ = load(data_dir)
-  path = prepare.prepared_folder('ml10m', data_dir, LOW) / name
+  path = prepare.prepared_folder(ML10M, data_dir) / name
   content = path.read_bytes()
   for place in np.linspace(0, len(content) - 1, 60).astype(int):
     path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1:])
@@ -120,7 +125,7 @@ def test_no_flipped_byte_is_believed(data_dir, name):
 @pytest.mark.fault('damaged prepared copy')
 def test_damage_without_raw_files_is_one_sentence(data_dir):
   load(data_dir)
-  folder = prepare.prepared_folder('ml10m', data_dir, LOW)
+  folder = prepare.prepared_folder(ML10M, data_dir)
   (folder / 'users.parquet').write_bytes(b'')
   for path in (data_dir / 'ml10m').glob('*.dat'):
     path.unlink()
@@ -130,7 +135,7 @@ def test_damage_without_raw_files_is_one_sentence(data_dir):
 
 def test_a_copy_of_an_earlier_version_is_read(data_dir):
   first, _ = load(data_dir)
-  rewrite(notes=None)(prepare.prepared_folder('ml10m', data_dir, LOW))
+  rewrite(notes=None)(prepare.prepared_folder(ML10M, data_dir))
   again, lines = load(data_dir)
   assert again.fingerprint == first.fingerprint and not lines and not again.notes
 
@@ -185,9 +190,8 @@ def test_counts_of_dropped_rows_are_shown_each_time(tmp_path):
   path = raw_files.write_csv(tmp_path / 'log.csv', users, items, times, ratings=ratings)
   for _ in range(2):
     lines = []
-    result = prepare.load('csv', tmp_path, log=lines.append,
-                          overrides={'min_rating': 3, 'min_user_interactions': 2},
-                          csv_options={'interactions': str(path)})
+    result = prepare.load(DataSpec('csv', {'min_rating': 3, 'min_user_interactions': 2}, {'interactions': str(path)}),
+                          tmp_path, log=lines.append)
     kept = [(user, item) for user, item, rating in zip(users, items, ratings) if rating >= 3]
     repeats = len(kept) - len(set(kept))
     assert '160 rows not rated 3 or better dropped: --min_rating' in lines
@@ -201,7 +205,7 @@ def test_nothing_dropped_says_nothing(tmp_path):
   path = raw_files.write_csv(tmp_path / 'log.csv', np.arange(100) // 5, np.arange(100) % 5,
                              np.arange(100))
   lines = []
-  prepare.load('csv', tmp_path, csv_options={'interactions': str(path)}, log=lines.append)
+  prepare.load(DataSpec('csv', options={'interactions': str(path)}), tmp_path, log=lines.append)
   assert lines == ['preparing csv from log.csv']
 
 
@@ -259,8 +263,9 @@ def attack(kind, folder, number, seed):
     if round_number:
       target.write_bytes(mutate(contents[target], generator))
     try:
-      result = (load(folder, kind) if kind in prepare.recipes.DATASETS and kind != 'csv' else
-                load(folder, 'csv', csv_options={'interactions': str(target)}))[0]
+      spec = (DataSpec(kind, LOW) if kind in SOURCES and not SOURCES[kind].paths() else
+              DataSpec('csv', LOW, {'interactions': str(target)}))
+      result = load(folder, spec)[0]
       assert (np.diff(result.time) >= 0).all() and result.user.max() + 1 == result.num_users
       assert all(isinstance(name, str) for name in (*result.user_ids, *result.item_ids))
     except UserError as error:

@@ -11,9 +11,10 @@ import zipfile
 import pytest
 
 from graphsane_tf.data import download
+from graphsane_tf.data import SOURCES
 from graphsane_tf.data import prepare
-from graphsane_tf.data import recipes
 from graphsane_tf.data.readers import ml10m
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from tests.data import raw_files
 
@@ -128,11 +129,10 @@ def test_zip_is_checked_and_unpacked(tmp_path, served):
 
 def test_load_downloads_when_asked(tmp_path, served, monkeypatch):
   url = serve_zip(served, ml10m_zip(tmp_path))
-  entry = recipes.find('ml10m')
-  monkeypatch.setitem(recipes.DATASETS, 'ml10m', recipes.dataclasses.replace(entry, url=url))
-  assert len(prepare.load('ml10m', tmp_path / 'data', download=True, log=quiet)) > 100
+  monkeypatch.setattr(SOURCES['ml10m'], 'url', url)
+  assert len(prepare.load(DataSpec('ml10m'), tmp_path / 'data', download=True, log=quiet)) > 100
   count = len(served['asked'])
-  prepare.load('ml10m', tmp_path / 'data', download=True, log=quiet)
+  prepare.load(DataSpec('ml10m'), tmp_path / 'data', download=True, log=quiet)
   assert len(served['asked']) == count
 
 

@@ -7,7 +7,9 @@ import zlib
 import pytest
 
 from graphsane_tf.data import prepare
+from graphsane_tf.data.readers import csv
 from graphsane_tf.data.readers import text
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from tests.data import hostile_logs
 
@@ -19,8 +21,12 @@ def fixture_small_pieces(request, monkeypatch):
   """Each log is read at once, and cut into many pieces."""
   if request.param:
     monkeypatch.setattr(text, 'PIECE_BYTES', request.param)
-    monkeypatch.setattr(prepare.csv, '_BATCH_ROWS', 7)
+    monkeypatch.setattr(csv, '_BATCH_ROWS', 7)
   return request.param
+
+
+def read(folder, path):
+  return prepare.load(DataSpec('csv', options={'interactions': str(path)}), folder / 'data', log=lambda line: None)
 
 
 def load(folder, name, content):
@@ -29,8 +35,7 @@ def load(folder, name, content):
     content(path)
   else:
     path.write_bytes(content)
-  return prepare.load('csv', folder / 'data', csv_options={'interactions': str(path)},
-                      log=lambda line: None)
+  return read(folder, path)
 
 
 def rows_of(result):
@@ -44,8 +49,7 @@ def test_strange_log_is_read(tmp_path, case):
   name, content, rows = hostile_logs.READ[case]
   result = load(tmp_path, name, content)
   assert rows_of(result) == rows
-  again = prepare.load('csv', tmp_path / 'data', csv_options={'interactions': str(tmp_path / name)},
-                       log=lambda line: None)
+  again = read(tmp_path, tmp_path / name)
   assert rows_of(again) == rows and again.fingerprint == result.fingerprint
 
 
@@ -91,7 +95,7 @@ def test_one_column_for_two(tmp_path, options, words):
   path = tmp_path / 'log.csv'
   path.write_bytes(hostile_logs.log())
   with pytest.raises(UserError) as caught:
-    prepare.load('csv', tmp_path, csv_options={'interactions': str(path), **options})
+    prepare.load(DataSpec('csv', options={'interactions': str(path), **options}), tmp_path)
   for word in words:
     assert word in str(caught.value)
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from graphsane_tf import files
+from graphsane_tf.data import SOURCES
 from graphsane_tf.data import cleaning
 from graphsane_tf.blocks import describe
 from graphsane_tf.data import prepare
-from graphsane_tf.data import recipes
 from graphsane_tf.data.interactions import Interactions
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from tests.data import raw_files
 
@@ -36,9 +37,9 @@ def fixture_data_dir(tmp_path):
   return tmp_path
 
 
-def load(data_dir, **kwargs):
+def load(data_dir, **recipe):
   log = Log()
-  return prepare.load('ml10m', data_dir, log=log, **kwargs), log
+  return prepare.load(DataSpec('ml10m', recipe), data_dir, log=log), log
 
 
 def built(log):
@@ -51,16 +52,16 @@ def test_every_named_data_set(tmp_path, name):
   users, items, times = raw_files.random_log()
   getattr(raw_files, f'write_{name}')(tmp_path / name, users, items, times)
   log = Log()
-  result = prepare.load(name, tmp_path, overrides=LOW, log=log)
+  result = prepare.load(DataSpec(name, LOW), tmp_path, log=log)
   assert len(result) == len(set(zip(users, items))) and result.name == name
   assert (np.diff(result.time) >= 0).all()
-  assert_equal(prepare.load(name, tmp_path, overrides=LOW, log=log), result)
+  assert_equal(prepare.load(DataSpec(name, LOW), tmp_path, log=log), result)
   assert sum('preparing' in line for line in log) == 1
-  folder = prepare.prepared_folder(name, tmp_path, LOW)
+  folder = prepare.prepared_folder(DataSpec(name, LOW), tmp_path)
   manifest = json.loads((folder / 'manifest.json').read_text())
   assert manifest['counts']['rows'] == len(result)
   assert manifest['fingerprint'] == result.fingerprint == cleaning.fingerprint(result)
-  assert manifest['recipe'] == dataclasses.asdict(recipes.find(name).recipe.override(LOW))
+  assert manifest['recipe'] == dataclasses.asdict(SOURCES[name].recipe.override(LOW))
 
 
 def test_prepared_arrays_are_whole_and_writable(data_dir):
@@ -82,7 +83,7 @@ def test_prepared_arrays_are_whole_and_writable(data_dir):
 @pytest.mark.fault('damaged prepared copy')
 def test_damaged_folder_is_built_again(data_dir, damage):
   first, _ = load(data_dir)
-  folder = prepare.prepared_folder('ml10m', data_dir)
+  folder = prepare.prepared_folder(DataSpec('ml10m'), data_dir)
   damage(folder)
   assert prepare.read_prepared(folder) is None
   again, log = load(data_dir)
@@ -131,7 +132,7 @@ def test_touched_source_is_hashed_once(data_dir, monkeypatch):
 
 def test_other_recipe_has_its_own_folder(data_dir):
   first, _ = load(data_dir)
-  other, log = load(data_dir, overrides={'duplicates': 'first'})
+  other, log = load(data_dir, duplicates='first')
   assert built(log) and other.fingerprint != first.fingerprint
   assert not built(load(data_dir)[1])
   assert len(list((data_dir / 'ml10m').glob('prepared-*'))) == 2
@@ -149,7 +150,7 @@ def test_prepared_copy_stands_for_deleted_raw_files(data_dir):
 @pytest.mark.fault('killed process')
 def test_a_kill_while_writing_leaves_the_old_folder(data_dir, monkeypatch):
   first, _ = load(data_dir)
-  folder = prepare.prepared_folder('ml10m', data_dir)
+  folder = prepare.prepared_folder(DataSpec('ml10m'), data_dir)
 
   def killed(*_):
     raise KeyboardInterrupt
@@ -166,16 +167,16 @@ def test_a_kill_while_writing_leaves_the_old_folder(data_dir, monkeypatch):
 @pytest.mark.fault('missing file')
 def test_missing_files_message(tmp_path, name):
   with pytest.raises(UserError) as caught:
-    prepare.load(name, tmp_path)
+    prepare.load(DataSpec(name), tmp_path)
   message = str(caught.value)
-  assert '\n' not in message and recipes.find(name).page in message
+  assert '\n' not in message and SOURCES[name].page in message
   assert str(tmp_path / name) in message and '--dataset=drift' in message
   assert ('--download' in message) == (name in ('gowalla', 'ml10m'))
 
 
-def load_csv(data_dir, path, overrides=None, **columns):
-  return prepare.load('csv', data_dir, overrides=overrides, log=Log(),
-                      csv_options={'interactions': str(path), 'rating_column': None, **columns})
+def load_csv(data_dir, path, recipe=None, **columns):
+  options = {'interactions': str(path), 'rating_column': None, **columns}
+  return prepare.load(DataSpec('csv', recipe or {}, options), data_dir, log=Log())
 
 
 def test_csv_folders_depend_on_the_path_and_columns(tmp_path, monkeypatch):
@@ -194,11 +195,15 @@ def test_csv_folders_depend_on_the_path_and_columns(tmp_path, monkeypatch):
 @pytest.mark.fault('mistake on the command line')
 def test_csv_options_belong_to_csv(tmp_path):
   with pytest.raises(UserError, match='--interactions=FILE'):
-    prepare.load('csv', tmp_path, csv_options={'interactions': None})
-  with pytest.raises(UserError, match='--interactions goes with --dataset=csv'):
-    prepare.load('drift', tmp_path, csv_options={'interactions': 'log.csv'})
+    prepare.load(DataSpec('csv', options={'interactions': None}), tmp_path)
+  with pytest.raises(UserError, match='drift has no option interactions; it has size, seed'):
+    prepare.load(DataSpec('drift', options={'interactions': 'log.csv'}), tmp_path)
+  with pytest.raises(UserError, match='gowalla has no option size; it has none'):
+    prepare.load(DataSpec('gowalla', options={'size': 'small'}), tmp_path)
+  with pytest.raises(UserError, match='option seed of the data set drift should be of type int'):
+    prepare.load(DataSpec('drift', options={'seed': '3'}), tmp_path)
   with pytest.raises(UserError, match='--min_rating has no meaning'):
-    prepare.load('drift', tmp_path, overrides={'min_rating': 3})
+    prepare.load(DataSpec('drift', {'min_rating': 3}), tmp_path)
   with pytest.raises(UserError, match='does not exist'):
     load_csv(tmp_path, tmp_path / 'gone.csv')
 
@@ -217,7 +222,7 @@ def test_too_little_data(tmp_path):
       load_csv(tmp_path, path)
   path = raw_files.write_csv(tmp_path / 'log.csv', times, times, times)
   with pytest.raises(UserError, match='min_user_interactions=2 .*left no rows'):
-    load_csv(tmp_path, path, overrides={'min_user_interactions': 2})
+    load_csv(tmp_path, path, {'min_user_interactions': 2})
   path.write_text('user,item,timestamp\n')
   with pytest.raises(UserError, match='has no rows'):
     load_csv(tmp_path, path)
@@ -232,9 +237,9 @@ def test_unwritable_data_dir(tmp_path):
 
 
 def test_drift_needs_no_files(tmp_path):
-  result = prepare.load('drift', tmp_path, drift_options={'size': 'small', 'seed': 3})
+  result = prepare.load(DataSpec('drift', options={'size': 'small', 'seed': 3}), tmp_path)
   assert len(result.fingerprint) == 64 and not list(tmp_path.iterdir())
-  assert prepare.prepared_folder('drift', tmp_path) is None
+  assert prepare.prepared_folder(DataSpec('drift'), tmp_path) is None
 
 
 def test_percent_new_against_sets():
@@ -251,7 +256,7 @@ def test_percent_new_against_sets():
 
 def test_describe_warns_where_counts_differ(data_dir):
   result, _ = load(data_dir)
-  lines = prepare.describe(result, 'ml10m').splitlines()
+  lines = describe.describe(result, 'ml10m').splitlines()
   assert 'paper' in lines[0] and '10,000,054' in lines[1]
   warnings = [line for line in lines if line.startswith('warning:')]
   assert len(warnings) == 3 and '71,567' in warnings[1]
@@ -260,15 +265,14 @@ def test_describe_warns_where_counts_differ(data_dir):
 
 def test_describe_is_silent_within_one_percent(data_dir, monkeypatch):
   result, _ = load(data_dir)
-  paper = dataclasses.replace(recipes.find('ml10m').paper, edges=len(result),
+  paper = dataclasses.replace(SOURCES['ml10m'].paper, edges=len(result),
                               users=result.num_users, items=result.num_items)
-  monkeypatch.setitem(recipes.DATASETS, 'ml10m',
-                      dataclasses.replace(recipes.find('ml10m'), paper=paper))
-  assert 'warning' not in prepare.describe(result, 'ml10m')
-  assert 'note' not in prepare.describe(result, 'ml10m')
+  monkeypatch.setattr(SOURCES['ml10m'], 'paper', paper)
+  assert 'warning' not in describe.describe(result, 'ml10m')
+  assert 'note' not in describe.describe(result, 'ml10m')
 
 
 def test_describe_without_paper(tmp_path):
   result = load_csv(tmp_path, raw_files.write_csv(tmp_path / 'l.csv', *raw_files.random_log()))
-  text = prepare.describe(result, 'csv')
+  text = describe.describe(result, 'csv')
   assert 'paper' not in text and 'warning' not in text and 'categories: 0' in text

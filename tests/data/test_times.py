@@ -7,6 +7,7 @@ from graphsane_tf.data import prepare
 from graphsane_tf.data.readers import csv
 from graphsane_tf.data.readers import text
 from graphsane_tf.data.readers import times
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from tests.data import raw_files
 
@@ -125,7 +126,7 @@ def load(tmp_path, stamps):
   users, items, _ = raw_files.random_log(len(stamps), num_users=50, num_items=50)
   path = raw_files.write_csv(tmp_path / 'log.csv', users, items, stamps)
   lines = []
-  prepare.load('csv', tmp_path, csv_options={'interactions': str(path)}, log=lines.append)
+  prepare.load(DataSpec('csv', options={'interactions': str(path)}), tmp_path, log=lines.append)
   return lines
 
 
@@ -152,5 +153,5 @@ def test_dates_are_noted_again_from_the_prepared_copy(tmp_path):
   assert note in load(tmp_path, stamps)
   path = tmp_path / 'log.csv'
   lines = []
-  prepare.load('csv', tmp_path, csv_options={'interactions': str(path)}, log=lines.append)
+  prepare.load(DataSpec('csv', options={'interactions': str(path)}), tmp_path, log=lines.append)
   assert note in lines and not any('preparing' in line for line in lines)

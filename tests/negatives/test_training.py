@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from graphsane_tf import negatives
 from graphsane_tf.data import prepare
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.runs import incremental
 from graphsane_tf.training.store import BlockStore
@@ -18,7 +19,7 @@ QUICK = ('dns', 'sane')
 @pytest.fixture(scope='module', name='base')
 def _base(tmp_path_factory):
   """A run of the base block that the others take over."""
-  log = prepare.load('drift', drift_options={'size': 'small'})
+  log = prepare.load(DataSpec('drift', options={'size': 'small'}))
   folder = tmp_path_factory.mktemp('base') / 'run'
   incremental.run(_config('uniform'), log, folder, blocks=[0], log=lambda line: None)
   return log, folder

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from graphsane_tf.data import prepare
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from graphsane_tf.reporting import inspect
-from graphsane_tf.runs import workdir
 from graphsane_tf.runs import incremental
 from tests import logs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DATA = {'name': 'drift', 'drift_options': {'size': 'small', 'seed': 3}}
+DATA = DataSpec('drift', options={'size': 'small', 'seed': 3})
 
 
 @pytest.fixture(scope='module', name='folder')
@@ -24,7 +24,7 @@ def _folder(tmp_path_factory):
   folder = tmp_path_factory.mktemp('inspect') / 'run'
   config = logs.tiny_config(sampler='sane', clusters='categories', blocks__num_incremental=3,
                             train__batch_size=512)
-  incremental.run(config, prepare.load(**DATA), folder, choices=workdir.data_choices(DATA),
+  incremental.run(config, prepare.load(DATA), folder, data=DATA,
                   log=lambda line: None)
   return folder
 
@@ -69,7 +69,7 @@ def test_quantities(opened):
 def test_other_samplers_get_what_sane_would_build(folder, tmp_path):
   config = logs.tiny_config(sampler='uniform', blocks__num_incremental=3, train__batch_size=512,
                             base_from=str(folder))
-  run = incremental.IncrementalRun(config, prepare.load(**DATA), tmp_path / 'run',
+  run = incremental.IncrementalRun(config, prepare.load(DATA), tmp_path / 'run',
                                    log=lambda line: None)
   run.run([0, 1])
   found = inspect.explain_user(run, 1, run.interactions.user_ids[_user(run, 1)])
@@ -107,4 +107,5 @@ def test_command(folder, opened, tmp_path):
   assert picture.read_bytes()[:4] == b'\x89PNG'
   wrong = subprocess.run([*command, '--user=nobody'], **options)
   assert wrong.returncode == 2 and wrong.stderr.splitlines()[-1].startswith('error: --user=nobody')
-  assert json.loads((folder / 'config.json').read_text())['data']['drift_seed'] == 3
+  assert json.loads((folder / 'config.json').read_text())['data'] == {
+      **DATA.to_json(), 'fingerprint': prepare.load(DATA).fingerprint}

@@ -8,6 +8,7 @@ import tensorflow as tf
 from graphsane_tf import files
 from graphsane_tf.config import resolved
 from graphsane_tf.data import drift
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from graphsane_tf.serving import export
 from graphsane_tf.runs import workdir
@@ -238,15 +239,15 @@ def test_a_loss_that_is_no_number_stops_the_run(log, config, tmp_path):
 
 def test_default_folders_differ_by_every_choice():
   config = logs.tiny_config()
-  names = {str(workdir.default_workdir(config, {'dataset': 'drift'})),
-           str(workdir.default_workdir(config, {'dataset': 'drift', 'drift_size': 'small'}))}
+  names = {str(workdir.default_workdir(config, DataSpec('drift'))),
+           str(workdir.default_workdir(config, DataSpec('drift', options={'size': 'small'})))}
   for field, value in (('sampler', 'sane'), ('seed', 3), ('train.epochs', 9), ('sane.size', 7),
                        ('model.fanout', (3, 2))):
     changed = logs.tiny_config()
     changed.update_from_flattened_dict({field: value})
-    names.add(str(workdir.default_workdir(changed, {'dataset': 'drift'})))
+    names.add(str(workdir.default_workdir(changed, DataSpec('drift'))))
   assert len(names) == 7
-  plain = workdir.default_workdir(logs.default_config(), {'dataset': 'drift'})
+  plain = workdir.default_workdir(logs.default_config(), DataSpec('drift'))
   assert str(plain) == 'runs/drift-none-seed0'
 
 

@@ -4,6 +4,7 @@ import optuna
 import pytest
 
 from graphsane_tf.config import resolved
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from graphsane_tf.runs import tuning
 from graphsane_tf.runs import incremental
@@ -19,7 +20,7 @@ def _config(**changes):
 
 
 def _tuner(folder, **changes):
-  return tuning.Tuner(_config(**changes), _LOG, {'dataset': 'test'}, folder, log=lambda line: None)
+  return tuning.Tuner(_config(**changes), _LOG, DataSpec('test'), folder, log=lambda line: None)
 
 
 @pytest.mark.fault('bad configuration value')

@@ -16,8 +16,6 @@ from graphsane_tf.data.readers import text
 from graphsane_tf.data.readers import times
 from graphsane_tf.errors import UserError
 
-# Counts the changes of what is made of a file; prepared copies of earlier readers are left alone.
-VERSION = 2
 _DELIMITERS = {'.csv': ',', '.tsv': '\t', '.inter': '\t'}
 _OTHER_DELIMITERS = ',;\t|'
 _OPTIONAL = ('category', 'rating')

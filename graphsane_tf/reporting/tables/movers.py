@@ -3,7 +3,9 @@ from typing import Any, Dict, List, Sequence
 
 import numpy as np
 
-from graphsane_tf.data import drift
+from graphsane_tf.data import SOURCES
+from graphsane_tf.data.sources import Drift
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.evaluation import significance
 from graphsane_tf.reporting import comparison
 from graphsane_tf.reporting.comparison import METRIC, FinishedGrid
@@ -11,7 +13,6 @@ from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.methods import SGCT
 from graphsane_tf.reporting.tables.parts import ADAPTIVE, NO_PRIOR, REVERSED_PRIOR
 from graphsane_tf.runs import grid
-from graphsane_tf.runs.workdir import data_arguments
 
 _NOTE = ('Real shift: users whose counts in the block are at least three times as likely with a moving '
          'interest as with a constant one. Planted: users of drift who move in the block. Gain and '
@@ -25,11 +26,11 @@ def _planted(data: Dict[str, Any]) -> Dict[int, np.ndarray]:
   Args:
     data: how the log of a run was made, from its results.
   """
-  arguments = data_arguments(data)
-  if arguments['name'] != 'drift':
+  spec = DataSpec.from_json(data)
+  source = spec.source() if spec.dataset in SOURCES else None
+  if not isinstance(source, Drift):
     return {}
-  options = arguments['drift_options']
-  truth = drift.truth(options.get('size', 'default'), options.get('seed', 0))
+  truth = source.truth()
   return {block: np.flatnonzero(truth.move_time == block) for block in (1, 2, 3)}
 
 
