@@ -31,7 +31,7 @@ class Problem:
   cases: dict
 
   def pair(self, case: str):
-    """The user of a case and one of his items in the block."""
+    """The user of a case and one of their items in the block."""
     user = self.cases[case]
     table = self.context.positives
     return user, int(table.indices[table.indptr[user]])
