@@ -1,4 +1,5 @@
 """Every choice of a run, with its default. `configs/` holds named sets that start from this one."""
+import functools
 from typing import Any, Dict
 
 from ml_collections import config_dict
@@ -281,7 +282,8 @@ def default_config() -> config_dict.ConfigDict:
 
   # Methods outside the package bring a section each.
   for name, section in config_rules.SECTIONS.items():
-    c[name] = config_dict.ConfigDict(section)
+    *above, last = name.split('.')
+    functools.reduce(getattr, above, c)[last] = config_dict.ConfigDict(section)
   return c
 
 

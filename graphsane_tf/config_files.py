@@ -18,7 +18,7 @@ from graphsane_tf import configs
 from graphsane_tf.errors import UserError
 
 
-def _call(function: Callable[..., Any], *arguments: Any, file: str, line: Optional[int] = 0) -> Any:
+def _call(function: Callable[..., Any], *arguments: Any, file: str, line: Optional[int] = 0, whole: bool = False) -> Any:
   """function(*arguments), whose exceptions become a `UserError` that names the file and the line.
 
   Args:
@@ -26,13 +26,14 @@ def _call(function: Callable[..., Any], *arguments: Any, file: str, line: Option
     *arguments: its arguments.
     file: the file.
     line: the line to name if the exception did not come through the file; 0 names none.
+    whole: whether the sentence of a `UserError` is whole without the file and the line.
   """
   try:
     return function(*arguments)
-  except UserError:
-    raise
   # A file may raise anything, and one that ends the program would end it without a word.
   except (Exception, SystemExit) as error:  # pylint: disable=broad-except
+    if whole and isinstance(error, UserError):
+      raise
     frames = traceback.extract_tb(error.__traceback__)
     line = next((frame.lineno for frame in reversed(frames) if frame.filename == file), line)
     text = str(error)
@@ -40,7 +41,8 @@ def _call(function: Callable[..., Any], *arguments: Any, file: str, line: Option
       text = error.msg
       line = error.lineno if error.filename == file else line
     place = f'{file}, line {line}' if line else file
-    raise UserError(f'{place}: {type(error).__name__}: {" ".join(text.split()).rstrip(".")}.') from error
+    kind = '' if isinstance(error, UserError) else f'{type(error).__name__}: '
+    raise UserError(f'{place}: {kind}{" ".join(text.split()).rstrip(".")}.') from error
 
 
 class _Source(importlib.machinery.SourceFileLoader):
@@ -50,17 +52,18 @@ class _Source(importlib.machinery.SourceFileLoader):
     return self.source_to_code(self.get_data(self.path), self.path)
 
 
-def load_module(file: str, flag: str) -> types.ModuleType:
-  """Runs a Python file.
+def load_module(file: str, flag: str, name: str = 'config_file') -> types.ModuleType:
+  """Runs a Python file; what is wrong with it is a `UserError`.
 
   Args:
     file: its path.
     flag: how it was given, for the sentence if it is not there.
+    name: of the module.
   """
   if not os.path.isfile(file):
     what = 'is not a file' if os.path.exists(file) else 'does not exist'
     raise UserError(f'{flag} {what}; give the path of a Python file.')
-  loader = _Source('config_file', file)
+  loader = _Source(name, file)
   spec = importlib.util.spec_from_loader(loader.name, loader)
   assert spec is not None  # It has a loader.
   module = importlib.util.module_from_spec(spec)
@@ -80,7 +83,7 @@ def load_config(path: str) -> config_dict.ConfigDict:
     UserError: if that fails, or if the result has not the fields of a configuration.
   """
   file, *argument = path.split(':', 1)
-  named = pathlib.Path(configs.__file__).with_name(f'{file}.py')
+  named = pathlib.Path(configs.__file__).parent / f'{file}.py'
   if re.fullmatch(r'[a-z]\w*', file) and named.exists():
     file = str(named)
   module = load_module(file, f'--config={path}')
@@ -89,7 +92,7 @@ def load_config(path: str) -> config_dict.ConfigDict:
     raise UserError(f'{file} has no function get_config(); copy configs/default.py and change it.')
   code = getattr(inspect.unwrap(function), '__code__', None)
   line = code.co_firstlineno if code else 0
-  config = _call(function, *argument, file=file, line=line)
+  config = _call(function, *argument, file=file, line=line, whole=True)
   if not isinstance(config, config_dict.ConfigDict) or isinstance(
       config, config_dict.FrozenConfigDict):
     raise UserError(f'{file}, line {line}: get_config() returned a {type(config).__name__}; it must '

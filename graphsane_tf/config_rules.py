@@ -231,7 +231,7 @@ RULES: Dict[str, Rule] = {
 }
 
 
-# Sections of methods outside the package: name to {field: default}.
+# Sections of methods outside the package: dotted name to {field: default}.
 SECTIONS: Dict[str, Dict[str, Any]] = {}
 
 
@@ -239,11 +239,29 @@ def add_section(name: str, options: Mapping[str, Tuple[Any, Rule]]) -> None:
   """Adds a section of fields to every configuration made from now on.
 
   Args:
-    name: of the section.
+    name: of the section, dotted.
     options: field to its default and its rule.
+
+  Raises:
+    UserError: if the configuration has the section already, or an option is not as it should be.
   """
+  if any(field == name or field.startswith(f'{name}.') for field in RULES):
+    raise UserError(f'the configuration has config.{name} already: choose another name.')
+  for field, option in options.items():
+    if not (isinstance(option, tuple) and len(option) == 2 and isinstance(option[1], Rule)):
+      raise UserError(f'option {field} of {name} needs a default and a rule, such as '
+                      f'{field}=(0.5, config_rules.WEIGHT).')
+    wanted = option[1].wanted(option[0])
+    if wanted:
+      raise UserError(f'option {field} of {name} has the default {option[0]!r}; it must be {wanted}.')
   SECTIONS[name] = {field: default for field, (default, _) in options.items()}
   RULES.update({f'{name}.{field}': rule for field, (_, rule) in options.items()})
+
+
+def remove_section(name: str) -> None:
+  """Takes a section back, if it was added."""
+  for field in SECTIONS.pop(name, {}):
+    del RULES[f'{name}.{field}']
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = '') -> Dict[str, Any]:

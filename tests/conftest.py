@@ -7,6 +7,7 @@ import pathlib
 import sys
 
 import graphsane_tf  # pylint: disable=unused-import
+import graphsane_tf.testing.plugin  # pylint: disable=unused-import  # Assertions in its checks are explained.
 
 # The benchmark is a package beside the mains that use it.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / 'experiments'))

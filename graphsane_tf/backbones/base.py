@@ -72,9 +72,9 @@ def recursive_layers(view: views.View, tables, depth: int, convolve):
 class Backbone(tf.keras.Model, abc.ABC):
   """A graph model with one trainable row for each user and item.
 
-  To add one: subclass, create weights with `self.weight`, implement `encode` against the `View` it is
-  given, and add a line to the registry in `graphsane_tf/backbones/__init__.py`. Scores are dot products
-  of final representations; losses, samplers and distillers never know which backbone they work with.
+  To add one: subclass, create weights with `self.matrix`, implement `encode` against the `View` it is
+  given, and register it (`graphsane_tf.registry`); docs/extending.md has a whole example. Scores are dot
+  products of final representations; losses, samplers and distillers never know which backbone they work with.
   """
 
   # Whether the graph must have the nearest-neighbour relations 'uu' and 'ii'.

@@ -9,9 +9,8 @@ import tensorflow as tf
 class ItemClusters(tf.Module, abc.ABC):
   """Assigns each item to one of `num_clusters` (pseudo-)categories.
 
-  To add one: subclass, implement `assign`, add a line to the registry in
-  `graphsane_tf/clustering/__init__.py`. Variables are saved (and, if trainable, trained) with the
-  model.
+  To add one: subclass, implement `assign`, and register it (`graphsane_tf.registry`); docs/extending.md
+  has a whole example. Variables are saved (and, if trainable, trained) with the model.
   """
 
   def __init__(self, config, context, seed):

@@ -64,9 +64,8 @@ class Teacher:
 class Distiller(tf.Module, abc.ABC):
   """Adds losses that keep the student close to what the teacher knew.
 
-  To add one: subclass, implement `losses`, add a line to the registry in
-  `graphsane_tf/distillation/__init__.py`. `losses` runs inside the train step's `tf.function`.
-  `docs/extending.md` has a complete example.
+  To add one: subclass, implement `losses`, and register it (`graphsane_tf.registry`); docs/extending.md
+  has a whole example. `losses` runs inside the train step's `tf.function`.
   """
 
   # Configuration fields that weigh its losses; with all of them 0, training equals fine-tuning.

@@ -9,12 +9,14 @@ from graphsane_tf.random import host_generator
 class ReplayPolicy(abc.ABC):
   """Chooses old rows that a block trains on again, once, before its first epoch.
 
-  To add one: subclass, implement `choose`, and register it (`graphsane_tf.registry`). Rows are numbers in the
-  log below the block's first row; the pairs trained on are those rows' own users and items.
+  To add one: subclass, implement `choose`, and register it (`graphsane_tf.registry`); docs/extending.md
+  has a whole example. Rows are numbers in the log below the block's first row; the pairs trained on are
+  those rows' own users and items.
   """
 
   def __init__(self, config, seed):
     """Takes the whole configuration and (seed, block)."""
+    self.config = config
     self.options = config.replay_options
     self.seed = seed
 

@@ -4,9 +4,11 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 from typing import IO, Any, Callable, Dict, Iterator, List, Optional
 
 from graphsane_tf import config as config_lib
+from graphsane_tf import config_rules
 from graphsane_tf import files
 from graphsane_tf.data import spec as data_spec
 from graphsane_tf.errors import UserError
@@ -69,6 +71,11 @@ def read_identity(path) -> Dict[str, Any]:
   path = pathlib.Path(path) / 'config.json'
   saved = files.read_object(path, {'data': {}, 'config': {}})
   files.check_object(saved['data'], {'dataset': '', 'fingerprint': ''}, f"{path}: 'data'")
+  for field, rule in config_rules.RULES.items():
+    method = saved['config'].get(field)
+    if rule.registry.endswith('.REGISTRY') and isinstance(method, str) and method not in rule.allowed():
+      raise UserError(f'{path} names config.{field}={method}, which the package does not have: give the file that '
+                      'registers it with --plugin=FILE.py.')
   try:
     # A field that is newer than the folder had its default when the folder was made.
     restored = config_lib.resolved(config_lib.restored(saved['config'])).to_dict()
@@ -125,7 +132,9 @@ def check_base(source: pathlib.Path, identity: Dict[str, Any]) -> Optional[str]:
   # Where a base block came from decides nothing once it is there.
   differences = {name: text for name, text in _base_differences(
       saved['config'], identity['config']).items() if name != 'base_from'}
-  shape = [text for name, text in differences.items() if name.startswith(_SHAPE)]
+  # A backbone outside the package has its options in a section below: model.NAME.FIELD.
+  shape = [text for name, text in differences.items()
+           if name.startswith(_SHAPE) or re.match(r'model\.\w+\.', name)]
   if shape:
     raise UserError(f'--base_from={source} is of another model ({_shown(shape)}): take the base '
                     'block of a run with the same fields.')

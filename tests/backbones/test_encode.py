@@ -5,41 +5,10 @@ import tensorflow as tf
 
 from graphsane_tf import backbones
 from graphsane_tf.backbones.base import dropout
-from graphsane_tf.config import default_config
-from graphsane_tf.graph import csr, views
+from graphsane_tf.graph import csr
 from graphsane_tf.random import Seeds
-
-_USERS, _ITEMS, _SIZE = 7, 6, 4
-
-
-def _config(**changes):
-  model = default_config().model
-  model.embedding_dim = _SIZE
-  model.num_knn = 3
-  model.update(changes)
-  return model
-
-
-def _edges() -> csr.Csr:
-  rng = np.random.default_rng(1)
-  dense = rng.random((_USERS, _ITEMS)) < .4
-  dense[2] = False  # A user without items, and an item without users.
-  dense[:, 4] = False
-  return csr.from_pairs(*np.nonzero(dense), _USERS, _ITEMS)
-
-
-def _make(name, **changes):
-  kind = backbones.REGISTRY[name]
-  config = _config(**changes)
-  backbone = kind(_USERS, _ITEMS, config, (0,))
-  rng = np.random.default_rng(2)
-  for variable in backbone.trainable_variables:
-    variable.assign(rng.normal(size=variable.shape) * .7)
-  return backbone, views.Graph(_edges(), config.num_knn if kind.uses_knn else 0)
-
-
-def _seeds():
-  return Seeds(tf.constant([4, 5]))
+from graphsane_tf.testing import backbones as suite
+from graphsane_tf.testing.backbones import ITEMS, USERS, seeds, small
 
 
 def _mean_matrix(table: csr.Csr) -> np.ndarray:
@@ -70,14 +39,14 @@ def _mgccf(b, graph):
 
 def _lightgcn(b, graph):
   dense = graph.edges.matrix().toarray()
-  full = np.block([[np.zeros((_USERS, _USERS)), dense], [dense.T, np.zeros((_ITEMS, _ITEMS))]])
+  full = np.block([[np.zeros((USERS, USERS)), dense], [dense.T, np.zeros((ITEMS, ITEMS))]])
   scale = 1 / np.sqrt(np.maximum(full.sum(axis=1), 1))
   normal = scale[:, None] * full * scale
   layers = [np.concatenate([b.user_table.numpy(), b.item_table.numpy()])]
   for _ in range(3):
     layers.append(normal @ layers[-1])
   layers.append(np.mean(layers, axis=0))
-  return [[layer[:_USERS] for layer in layers], [layer[_USERS:] for layer in layers]]
+  return [[layer[:USERS] for layer in layers], [layer[USERS:] for layer in layers]]
 
 
 def _pinsage(b, graph):
@@ -102,11 +71,11 @@ _ORACLES = {'mgccf': _mgccf, 'lightgcn': _lightgcn, 'pinsage': _pinsage}
 
 
 @pytest.mark.parametrize('name', list(backbones.REGISTRY))
-class TestEveryBackbone:
+class TestEveryBackbone(suite.Suite):
 
   def test_whole_view_equals_dense_matrices(self, name):
-    backbone, graph = _make(name)
-    found = backbone.encode(graph.whole(), None, None, _seeds(), training=False)
+    backbone, graph = small(name)
+    found = backbone.encode(graph.whole(), None, None, seeds(), training=False)
     for layers, expected in zip((found.user, found.item), _ORACLES[name](backbone, graph)):
       assert len(layers) == len(expected) == backbone.num_layers
       for layer, value in zip(layers, expected):
@@ -114,34 +83,17 @@ class TestEveryBackbone:
     assert found.user[-1].shape[1] == backbone.representation_dim
 
   def test_sampling_all_neighbours_equals_the_whole_view(self, name):
-    backbone, graph = _make(name, fanout=(10, 10))
-    whole = backbone.encode(graph.whole(), None, None, _seeds(), training=False)
+    backbone, graph = small(name, fanout=(10, 10))
+    whole = backbone.encode(graph.whole(), None, None, seeds(), training=False)
     users, items = tf.constant([5, 2, 0]), tf.constant([4, 1])
-    found = backbone.encode(graph.sampled(_seeds()), users, items, _seeds(), training=False)
+    found = backbone.encode(graph.sampled(seeds()), users, items, seeds(), training=False)
     for layer, expected in zip(found.user + found.item, whole.user + whole.item):
-      nodes = users if expected.shape[0] == _USERS else items
+      nodes = users if expected.shape[0] == USERS else items
       np.testing.assert_allclose(layer, tf.gather(expected, nodes), rtol=1e-4, atol=1e-5)
-
-  def test_gradients_reach_every_variable_and_are_finite(self, name):
-    backbone, graph = _make(name)
-    with tf.GradientTape() as tape:
-      encoding = backbone.encode(graph.whole(), None, None, _seeds(), training=True)
-      loss = tf.reduce_sum(tf.matmul(encoding.user[-1], encoding.item[-1], transpose_b=True))
-    for variable, gradient in zip(backbone.trainable_variables, tape.gradient(
-        loss, backbone.trainable_variables)):
-      assert np.isfinite(tf.convert_to_tensor(gradient).numpy()).all(), variable.name
-
-  def test_growing_keeps_weights_and_old_rows(self, name):
-    backbone, graph = _make(name)
-    bigger = backbones.REGISTRY[name](_USERS + 2, _ITEMS + 1, backbone.config, (1,))
-    bigger.grow_from(backbone, graph)
-    for key, value in backbone.named_variables().items():
-      np.testing.assert_array_equal(bigger.named_variables()[key][:value.shape[0]], value)
-    assert np.abs(bigger.user_table[_USERS:]).sum() > 0
 
 
 def test_pinsage_scores_stay_within_its_scale():
-  backbone, graph = _make('pinsage', pinsage_scale=6.)
+  backbone, graph = small('pinsage', pinsage_scale=6.)
   users, items = backbone.representer(graph)()
   assert np.abs(users.numpy() @ items.numpy().T).max() <= 6. + 1e-4
 
@@ -164,7 +116,7 @@ def test_dropout_keeps_the_mean_and_drops_the_stated_share():
 
 def test_mgccf_with_dropout_has_the_same_mean():
   """With small values tanh is linear, so the mean over masks is the value without dropout."""
-  backbone, graph = _make('mgccf', dropout=.5)
+  backbone, graph = small('mgccf', dropout=.5)
   for table in (backbone.user_table, backbone.item_table):
     table.assign(table * 1e-3)
 

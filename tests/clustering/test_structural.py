@@ -4,10 +4,11 @@ import pytest
 import scipy.special
 import tensorflow as tf
 
+from graphsane_tf import clustering
 from graphsane_tf.clustering import structural
-from graphsane_tf.clustering.kmeans import KMeansClusters
 from graphsane_tf.clustering.structural import StructuralClusters
 from graphsane_tf.config import resolved
+from graphsane_tf.testing import clusterings
 from tests import logs
 
 
@@ -82,8 +83,6 @@ def test_centres_start_from_kmeans_and_stay_until_trained():
   np.testing.assert_array_equal(clusters.centres, centres)
 
 
-def test_kmeans_clusters_are_reproducible():
-  context = logs.context_of(logs.random_log(), 1)
-  vectors = tf.random.stateless_normal([context.num_items, 3], [1, 2])
-  clusters = KMeansClusters(resolved(logs.tiny_config()), context, (0, 1))
-  np.testing.assert_array_equal(clusters.assign(vectors, 0), clusters.assign(vectors, 0))
+@pytest.mark.parametrize('name', list(clustering.REGISTRY))
+class TestAllClusters(clusterings.Suite):
+  pass

@@ -12,8 +12,8 @@ from graphsane_tf.negatives.sane import Sane, evidence
 from graphsane_tf.negatives.sane.posterior import balancing_weights
 from graphsane_tf.runs import incremental
 from tests import logs
-from tests.negatives import checks
-from tests.negatives.problems import small
+from graphsane_tf.testing import samplers as checks
+from graphsane_tf.testing.problems import small
 
 
 class _Studied(Sane):

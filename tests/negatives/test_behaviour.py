@@ -7,11 +7,10 @@ from graphsane_tf import negatives
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.negatives import ranked
 from graphsane_tf.negatives.base import Draw, NegativeSampler
-from tests.negatives import checks
-from tests.negatives.problems import sample, small
+from graphsane_tf.testing import samplers as checks
+from graphsane_tf.testing.problems import sample, small
 
 SAMPLERS = sorted(negatives.REGISTRY)
-CASES = ('usual', 'new', 'one_item', 'nearly_all')
 
 
 @pytest.fixture(scope='module', name='problem')
@@ -20,46 +19,13 @@ def _problem():
 
 
 @pytest.mark.parametrize('name', SAMPLERS)
-class TestEverySampler:
-
-  def test_draws(self, name, problem):
-    checks.check_draws(negatives.REGISTRY[name], problem)
-
-  def test_loss(self, name, problem):
-    checks.check_loss(negatives.REGISTRY[name], problem)
-
-  @pytest.mark.parametrize('case', CASES)
-  def test_distribution(self, name, problem, case):
-    checks.check_distribution(negatives.REGISTRY[name], problem, case)
-
-  def test_reproducible(self, name, problem):
-    checks.check_reproducible(negatives.REGISTRY[name], problem)
-
-  def test_checkpoint(self, name, problem, tmp_path):
-    checks.check_checkpoint(negatives.REGISTRY[name], problem, tmp_path)
-
-  @pytest.mark.parametrize('num_items', [2, 7])
-  def test_catalogue_smaller_than_reservoir(self, name, num_items):
-    problem = small(num_items=num_items)
-    checks.check_draws(negatives.REGISTRY[name], problem)
-    checks.check_distribution(negatives.REGISTRY[name], problem, 'usual')
-    checks.check_distribution(negatives.REGISTRY[name], problem, 'nearly_all')
+class TestEverySampler(checks.Suite):
 
   def test_reservoir_larger_than_unobserved_set(self, name):
     problem = small(num_items=20, sane__start_rank=1, sane__size=50, pinsage__start_rank=1,
                     nscaching__size=50)
     checks.check_draws(negatives.REGISTRY[name], problem)
     checks.check_distribution(negatives.REGISTRY[name], problem, 'nearly_all')
-
-  def test_user_who_has_taken_everything(self, name):
-    problem = small(num_items=8, everything=True)
-    sampler = problem.refreshed(negatives.REGISTRY[name])
-    _, weight = sample(sampler, [3, 3], [0, 1], problem.user_vectors, problem.item_vectors, 0)
-    assert not np.any(weight.numpy()), 'there is nothing to draw'
-
-  def test_memory(self, name):
-    problem = small(num_items=2000, num_users=400, pns__max_depth=300)
-    checks.check_memory(negatives.REGISTRY[name], problem)
 
   def test_chunks_do_not_matter(self, name, problem, monkeypatch):
     context = problem.context

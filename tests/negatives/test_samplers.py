@@ -7,7 +7,7 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.negatives import demix, dns, esns, nscaching, pinsage, pns, sane, warp
 from graphsane_tf.negatives.base import Draw
 from graphsane_tf.random import Seeds
-from tests.negatives.problems import sample, small
+from graphsane_tf.testing.problems import sample, small
 
 
 def _seeds():

@@ -1,10 +1,14 @@
 """What must hold for every sampler; each check raises AssertionError where it does not."""
 import numpy as np
+import pytest
 import scipy.stats
 import tensorflow as tf
 
+from graphsane_tf import negatives
 from graphsane_tf.random import Seeds
-from tests.negatives.problems import Problem, sample
+from graphsane_tf.testing.problems import Problem, sample, small
+
+CASES = ('usual', 'new', 'one_item', 'nearly_all')
 
 
 def check_draws(kind, problem: Problem) -> None:
@@ -62,15 +66,15 @@ def check_distribution(kind, problem: Problem, case: str, draws: int = 3000) -> 
   for seed in (11, 12, 13):
     items, weight = sample(sampler, [user] * draws, [positive] * draws, problem.user_vectors,
                            problem.item_vectors, seed)
-    found = items.numpy()[:, 0][weight.numpy()[:, 0] > 0]
-    assert len(found) > draws / 20 or not stated.any()
-    observed = np.bincount(found, minlength=len(stated)).astype(float)
+    drawn = items.numpy()[:, 0][weight.numpy()[:, 0] > 0]
+    assert len(drawn) > draws / 20 or not stated.any()
+    observed = np.bincount(drawn, minlength=len(stated)).astype(float)
     assert not observed[stated == 0].any(), 'items were drawn whose probability is zero'
     order = np.argsort(stated)
     # Rare items share a cell, because the test needs five expected draws in each.
-    cell = np.minimum(np.cumsum(stated[order]) * len(found) // 5, 1e9)
+    cell = np.minimum(np.cumsum(stated[order]) * len(drawn) // 5, 1e9)
     _, cell = np.unique(cell, return_inverse=True)
-    expected = np.bincount(cell, stated[order]) * len(found)
+    expected = np.bincount(cell, stated[order]) * len(drawn)
     observed = np.bincount(cell, observed[order])
     big = expected > 0
     if big.sum() > 1:
@@ -100,9 +104,9 @@ def check_checkpoint(kind, problem: Problem, folder) -> None:
     one, other = (sample(s, context.users, context.items, problem.user_vectors,
                          problem.item_vectors, 5)[0].numpy() for s in (sampler, fresh))
     np.testing.assert_array_equal(one, other)
-    for each in (sampler, fresh):
-      if each.refresh_epochs and epoch % each.refresh_epochs == 0:
-        each.refresh(problem.user_vectors, problem.item_vectors, epoch)
+    for either in (sampler, fresh):
+      if either.refresh_epochs and epoch % either.refresh_epochs == 0:
+        either.refresh(problem.user_vectors, problem.item_vectors, epoch)
 
 
 def check_memory(kind, problem: Problem) -> None:
@@ -114,3 +118,47 @@ def check_memory(kind, problem: Problem) -> None:
     for name, value in vars(module).items():
       if isinstance(value, (np.ndarray, tf.Tensor, tf.Variable)):
         assert np.prod(value.shape) < limit, f'{type(module).__name__}.{name} is {value.shape}'
+
+
+def check_full_user(kind) -> None:
+  """A user who has taken every item has no negative."""
+  problem = small(num_items=8, everything=True)
+  _, weight = sample(problem.refreshed(kind), [3, 3], [0, 1], problem.user_vectors, problem.item_vectors, 0)
+  assert not np.any(weight.numpy()), 'there is nothing to draw'
+
+
+class Suite:
+  """What must hold for every sampler; a subclass is parametrised with `name`."""
+
+  @pytest.fixture(scope='class')
+  def problem(self):
+    return small()
+
+  def test_draws(self, name, problem):
+    check_draws(negatives.REGISTRY[name], problem)
+
+  def test_loss(self, name, problem):
+    check_loss(negatives.REGISTRY[name], problem)
+
+  @pytest.mark.parametrize('case', CASES)
+  def test_distribution(self, name, problem, case):
+    check_distribution(negatives.REGISTRY[name], problem, case)
+
+  def test_reproducible(self, name, problem):
+    check_reproducible(negatives.REGISTRY[name], problem)
+
+  def test_checkpoint(self, name, problem, tmp_path):
+    check_checkpoint(negatives.REGISTRY[name], problem, tmp_path)
+
+  @pytest.mark.parametrize('num_items', [2, 7])
+  def test_tiny_catalogue(self, name, num_items):
+    problem = small(num_items=num_items)
+    check_draws(negatives.REGISTRY[name], problem)
+    check_distribution(negatives.REGISTRY[name], problem, 'usual')
+    check_distribution(negatives.REGISTRY[name], problem, 'nearly_all')
+
+  def test_user_who_has_taken_everything(self, name):
+    check_full_user(negatives.REGISTRY[name])
+
+  def test_memory(self, name):
+    check_memory(negatives.REGISTRY[name], small(num_items=2000, num_users=400, pns__max_depth=300))
