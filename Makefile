@@ -59,5 +59,13 @@ AGAIN ?=
 mutation: $(VENV)/.installed-mutation
 	nice -n 15 $(BIN)/python -m tests.mutation --sample=$(SAMPLE) --seed=$(SEED) $(AGAIN)
 
+$(VENV)/.installed-lint: $(VENV)/.installed-test
+	$(PIP) -e '.[lint]'
+	touch $@
+
+lint: $(VENV)/.installed-lint
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
 clean:
 	rm -rf $(VENV)

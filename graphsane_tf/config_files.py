@@ -18,7 +18,8 @@ from graphsane_tf import configs
 from graphsane_tf.errors import UserError
 
 
-def _call(function: Callable[..., Any], *arguments: Any, file: str, line: Optional[int] = 0, whole: bool = False) -> Any:
+def _call(function: Callable[..., Any], *arguments: Any, file: str, line: Optional[int] = 0,
+          whole: bool = False) -> Any:
   """function(*arguments), whose exceptions become a `UserError` that names the file and the line.
 
   Args:

@@ -26,8 +26,8 @@ def fingerprint(interactions: Interactions) -> str:
     if array is not None:
       digest.update(str((array.dtype.str, array.shape)).encode('utf-8'))
       digest.update(np.ascontiguousarray(array).data)
-  for names in (interactions.user_ids, interactions.item_ids, interactions.category_names):
-    names = None if names is None else [str(name) for name in names]
+  for ids in (interactions.user_ids, interactions.item_ids, interactions.category_names):
+    names = None if ids is None else [str(name) for name in ids]
     digest.update(json.dumps(names).encode('utf-8'))
   return digest.hexdigest()
 

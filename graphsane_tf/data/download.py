@@ -74,10 +74,10 @@ def _fetch(url: str, part: pathlib.Path) -> None:
   try:
     response = urllib.request.urlopen(request, timeout=_TIMEOUT)
   except urllib.error.HTTPError as error:
-    total = re.fullmatch(r'bytes \*/(\d+)', error.headers.get('Content-Range', ''))
+    whole = re.fullmatch(r'bytes \*/(\d+)', error.headers.get('Content-Range', ''))
     if error.code != 416:
       raise
-    if not total or int(total.group(1)) != start:
+    if not whole or int(whole.group(1)) != start:
       part.unlink()
       _fetch(url, part)
     return

@@ -19,8 +19,9 @@ def _options() -> Dict[str, dataclasses.Field]:
 def define_option(flag: str, flag_values: flags.FlagValues = flags.FLAGS) -> None:
   """Defines the flag of one option of a data set."""
   field = _options()[flag]
-  default, text = field.default, field.metadata.get('text', '')
-  to = {'flag_values': flag_values}
+  default: Any = field.default
+  text = field.metadata.get('text', '')
+  to: Dict[str, Any] = {'flag_values': flag_values}
   if field.metadata.get('choices'):
     flags.DEFINE_enum(flag, default, list(field.metadata['choices']), text, **to)
   elif isinstance(default, bool):
@@ -38,7 +39,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS) -> List[str]:
   names = ['dataset', *_options(), *_FILTERS, 'data_dir', 'download']
   if 'dataset' in flag_values:
     return names
-  to = {'flag_values': flag_values}
+  to: Dict[str, Any] = {'flag_values': flag_values}
   flags.DEFINE_enum('dataset', 'drift', list(SOURCES), 'The data set.', **to)
   flags.DEFINE_string('data_dir', 'data', 'Folder of raw files and prepared copies.', **to)
   flags.DEFINE_bool('download', False, 'Fetch missing raw files where the owner allows it.', **to)

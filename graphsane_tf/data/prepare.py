@@ -44,6 +44,7 @@ def load(spec: DataSpec, data_dir='data', download: bool = False, log: Callable[
   if isinstance(source, GeneratedSource):
     return _generate(source, spec)
   home, folder = pathlib.Path(data_dir) / spec.dataset, prepared_folder(spec, data_dir)
+  assert isinstance(source, FileSource) and folder is not None
   try:
     raw = source.find(home)
     fresh = _is_fresh(folder, raw)
@@ -79,7 +80,7 @@ def load(spec: DataSpec, data_dir='data', download: bool = False, log: Callable[
 def prepared_folder(spec: DataSpec, data_dir='data') -> Optional[pathlib.Path]:
   """Where `load` keeps the prepared copy; None for a log that is generated each time."""
   source = spec.source()
-  if isinstance(source, GeneratedSource):
+  if not isinstance(source, FileSource):
     return None
   decides = {**source.choices(), **({'reader': source.version} if source.version else {})}
   digest = source.recipe.override(spec.recipe).digest(storage.FORMAT, *([decides] if decides else []))

@@ -51,7 +51,7 @@ def option(default: Any, text: str, *, flag: str = '', path: bool = False, choic
 
 
 @dataclasses.dataclass(frozen=True)
-class DataSource(abc.ABC):
+class DataSource(abc.ABC):  # noqa: B024
   """A data set that the tools know by name: a `FileSource` or a `GeneratedSource`.
 
   Fields are its options, each an `option`.

@@ -37,7 +37,8 @@ def small(name: str, **changes) -> Tuple[Backbone, views.Graph]:
   dense = np.random.default_rng(1).random((USERS, ITEMS)) < .4
   dense[2] = False
   dense[:, 4] = False
-  edges = csr.from_pairs(*np.nonzero(dense), USERS, ITEMS)
+  rows, columns = np.nonzero(dense)
+  edges = csr.from_pairs(rows, columns, USERS, ITEMS)
   return backbone, views.Graph(edges, config.num_knn if kind.uses_knn else 0)
 
 
@@ -48,7 +49,7 @@ def check_shapes(name: str) -> None:
   users, items = tf.constant([5, 2, 0]), tf.constant([4, 1])
   for view, asked in ((graph.whole(), (None, None)), (graph.whole(), (users, items)),
                       (graph.sampled(seeds()), (users, items))):
-    encoding = backbone.encode(view, *asked, seeds(), training=True)
+    encoding = backbone.encode(view, asked[0], asked[1], seeds(), training=True)
     for layers, nodes, total in ((encoding.user, asked[0], USERS), (encoding.item, asked[1], ITEMS)):
       count = total if nodes is None else len(nodes)
       assert len(layers) == backbone.num_layers

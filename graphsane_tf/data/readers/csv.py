@@ -51,7 +51,7 @@ class Columns:
         raise UserError(f'{path} has no column {asked or ours} (found: '
                         f'{text.shown(", ".join(found), 200)}); name the right one with '
                         f'--{ours}_column.')
-    users = {}
+    users: Dict[str, str] = {}
     for ours, name in result.items():
       if found.count(name) > 1:
         raise UserError(f'{path}: the column {name} occurs more than once; rename one.')
@@ -109,7 +109,7 @@ def _convert(table: pa.Table, names: Dict[str, str], place: Callable[[int], str]
              time_column: times.TimeColumn) -> pa.Table:
   """Turns the file's columns into ours; `place` names the file and the line of a row."""
   converters = {'user': (_ids, 'the id is missing'), 'item': (_ids, 'the id is missing'),
-                'timestamp': (lambda column: time_column.seconds(column, where),
+                'timestamp': (lambda column: time_column.seconds(column, where),  # type: ignore[has-type]
                               f'not a time, use {times.HELP}'),
                 'rating': (_ratings, 'the rating is not a number'),
                 'category': (_categories, '')}

@@ -5,7 +5,7 @@ import gzip
 import pathlib
 import re
 import zlib
-from typing import BinaryIO, Callable, Iterator, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,7 @@ class Column:
 
 
 @contextlib.contextmanager
-def _opened(path: pathlib.Path) -> Iterator[BinaryIO]:
+def _opened(path: pathlib.Path) -> Iterator[Any]:
   """Opens a file to read its bytes, unpacked if they are gzip, whatever the file is called."""
   with open(path, 'rb') as stream:
     packed = stream.read(len(_GZIP)) == _GZIP
@@ -195,10 +195,10 @@ def _explain(path, message: str, columns: Sequence[Column], to_line) -> UserErro
   column = re.search(r'column #(\d+)', message)
   if not column:
     return bad_line(path, line, None, message.splitlines()[0])
-  column = columns[int(column.group(1))]
+  wrong = columns[int(column.group(1))]
   value = re.search(r"invalid value '(.*)'", message, re.DOTALL)
-  found = repr(value.group(1)[:40]) if value else 'what stands there'
-  return bad_line(path, line, column.name, f'{found} is not {_KINDS[column.kind][1]}')
+  shown_value = repr(value.group(1)[:40]) if value else 'what stands there'
+  return bad_line(path, line, wrong.name, f'{shown_value} is not {_KINDS[str(wrong.kind)][1]}')
 
 
 def seconds(times: pa.ChunkedArray) -> pa.ChunkedArray:

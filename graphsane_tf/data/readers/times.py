@@ -103,7 +103,7 @@ class TimeColumn:
     self._counts += counts
     if self._unit is None:
       self._unit = int(self._judged().argmax())
-    others = [(int(np.argmax((kinds == kind) & ~skipped)), kind) for kind in np.flatnonzero(counts)
+    others = [(int(np.argmax((kinds == kind) & ~skipped)), kind) for kind in np.flatnonzero(counts).tolist()
               if kind != self._unit and kind not in self._firsts]
     for row, kind in sorted(others):
       number = numbers[row].item()
@@ -158,7 +158,7 @@ class TimeColumn:
       UserError: not all numbers fit one unit.
     """
     total = int(self._counts.sum())
-    if not total:
+    if not total or self._unit is None:
       return None
     wrong = total - int(self._judged()[self._unit])
     if wrong:
