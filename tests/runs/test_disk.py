@@ -133,3 +133,12 @@ def test_a_disk_that_fills_up_is_one_sentence(tiny_disk):
   (tiny_disk / 'other').unlink()
   with pytest.raises(UserError, match='cannot write .*No space left on device'):
     run(tiny_disk / 'run', settings(model__embedding_dim=1024), overwrite=True)
+
+
+def test_a_directory_that_somebody_is_still_writing_is_no_leftover(tmp_path):
+  with files.replaced_directory(tmp_path / 'x') as first:
+    (first / 'a').write_text('1')
+    with files.replaced_directory(tmp_path / 'x') as second:
+      (second / 'b').write_text('2')
+    assert [path.name for path in (tmp_path / 'x').iterdir()] == ['b']
+  assert [path.name for path in tmp_path.rglob('*')] == ['x', 'a']
