@@ -192,11 +192,13 @@ def test_netflix_movie_without_ratings_and_crlf(tmp_path):
     ('1:\n5,3,2005-09-06\nx2:\n', ['line 3', 'column movie', "'x2:'"]),
     ('1:\n5,3,2005-09-06\n99999999999999999999:\n', ['line 3', 'column movie']),
     ('5,3,2005-09-06\n', ['line 1', 'movie']),
+    ('1:\n5,3,2005-09-06\n6,3,2005-09-06\r7,3,2005-09-06\n', ['line 3', 'carriage return']),
+    ('1:\n5,3,2005-09-06\r6,3,2005-09-06\n\n', ['line 2', 'carriage return']),
     ('1:\n5,3,2005-09-06\n\n5,3,2005-09-06\n', ['line 3', 'blank']),
 ])
 @pytest.mark.fault('malformed log')
 def test_netflix_bad_line(tmp_path, lines, words):
-  (tmp_path / 'mv_0000001.txt').write_text(lines)
+  (tmp_path / 'mv_0000001.txt').write_bytes(lines.encode())
   fails(netflix, tmp_path, 'mv_0000001.txt', *words)
 
 

@@ -55,6 +55,11 @@ def read(files: List[pathlib.Path], log: Callable[[str], None] = print) -> Itera
   for path in files:
     movie = None
     for first_line, data in text.pieces(path):
+      # Arrow ends a line at a lone carriage return, too, which would shift rows to other movies.
+      alone = re.search(rb'\r(?!\n)', data)
+      if alone:
+        raise text.bad_line(path, first_line + data.count(b'\n', 0, alone.start()), None,
+                            'a carriage return stands in the line')
       movies, lines, rest = _split_headers(path, first_line, data)
       if movie is None and (not len(lines) or lines[0] != 0):
         raise text.bad_line(path, first_line, 'movie', 'the file does not start with a movie line')
