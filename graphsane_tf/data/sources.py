@@ -26,6 +26,7 @@ Nothing here imports pyarrow or pandas, so that flags are quickly defined; reade
 import abc
 import dataclasses
 import importlib
+import os
 import pathlib
 from typing import Any, Callable, ClassVar, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -81,7 +82,7 @@ class DataSource(abc.ABC):  # noqa: B024
     """Its options that differ from their defaults; paths are absolute."""
     given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
              if getattr(self, field.name) != field.default}
-    return {name: str(pathlib.Path(value).resolve()) if name in self.paths() else value
+    return {name: os.path.realpath(value) if name in self.paths() else value
             for name, value in given.items()}
 
 

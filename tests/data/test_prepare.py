@@ -212,7 +212,6 @@ def test_csv_options_belong_to_csv(tmp_path):
 def test_too_little_data(tmp_path):
   times = np.arange(100)
   cases = {
-      'only 9 rows': (times[:9], times[:9]),
       'only one user': (times * 0, times),
       'only one item': (times, times * 0),
   }

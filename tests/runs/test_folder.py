@@ -1,4 +1,5 @@
 """Who may write in a run folder, with which configuration and from which base."""
+import json
 import os
 import shutil
 import subprocess
@@ -7,9 +8,12 @@ import sys
 import numpy as np
 import pytest
 
-from graphsane_tf.config import resolved
+from graphsane_tf import files
+from graphsane_tf.config import default_config, resolved
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from graphsane_tf.runs import capacity as memory
+from graphsane_tf.runs import folder as folder_lib
 from graphsane_tf.runs import incremental
 from graphsane_tf.training.block import BlockTrainer, Diverged, new_model
 from graphsane_tf.training.store import BlockStore
@@ -210,6 +214,22 @@ def test_a_folder_that_vanishes_before_the_export_is_not_made_anew(tmp_path, mon
   with pytest.raises(UserError, match=f'the run folder {folder} has vanished'):
     run(folder)
   assert not folder.exists()
+
+
+def test_a_folder_of_an_earlier_version_is_the_same_run(tmp_path):
+  config = json.loads(json.dumps(resolved(default_config()).to_dict()))
+  earlier = {'dataset': 'drift', 'drift_size': 'small', 'drift_hide_categories': True, 'fingerprint': 'abc'}
+  files.write_json(tmp_path / 'config.json', {'data': earlier, 'config': config})
+
+  def open_folder(fingerprint='abc', **options):
+    data = {**DataSpec('drift', options=options).to_json(), 'fingerprint': fingerprint}
+    return folder_lib.RunFolder(tmp_path, {'data': data, 'config': config})
+
+  open_folder(size='small', hide_categories=True)
+  with pytest.raises(UserError, match='data.options.size: small -> large'):
+    open_folder(size='large', hide_categories=True)
+  with pytest.raises(UserError, match='data.fingerprint: abc -> other'):
+    open_folder('other', size='small', hide_categories=True)
 
 
 @pytest.mark.fault('too large for memory')

@@ -248,7 +248,7 @@ def test_default_folders_differ_by_every_choice():
     names.add(str(workdir.default_workdir(changed, DataSpec('drift'))))
   assert len(names) == 7
   plain = workdir.default_workdir(logs.default_config(), DataSpec('drift'))
-  assert str(plain) == 'runs/drift-none-seed0'
+  assert str(plain) == 'runs/drift-fine_tune-seed0'
 
 
 def test_files_are_replaced_whole(tmp_path, monkeypatch):
