@@ -134,8 +134,7 @@ def load_entry_points() -> None:
   for point in metadata.entry_points(group=ENTRY_POINTS):
     try:
       point.load()
-    except UserError:
-      raise
-    except Exception as error:
-      raise UserError(f'the installed plugin {point.name} ({point.value}) fails: {type(error).__name__}: '
-                      f'{" ".join(str(error).split())}.') from error
+    except Exception as error:  # pylint: disable=broad-except
+      kind = '' if isinstance(error, UserError) else f'{type(error).__name__}: '
+      raise UserError(f'the installed plugin {point.name} ({point.value}) fails: {kind}'
+                      f'{" ".join(str(error).split()).rstrip(".")}.') from error
