@@ -1,0 +1,59 @@
+"""The search's own arithmetic: beta, the values it tries, and its report."""
+import types
+
+import pytest
+
+from graphsane_tf.runs import tuning
+from tests import logs
+
+
+@pytest.mark.parametrize('losses,beta', [
+    ({'bpr': 6., 'sane': 1.5, 'kl': .5}, 15.),
+    ({'bpr': 6., 'kl': .7}, 8.6),  # Two digits.
+    ({'bpr': 2., 'sane': 1., 'kl': 1e-9}, 3e6),  # Not below a KL of 1e-6.
+    ({'bpr': 2., 'sane': 1.}, None)])
+def test_beta(losses, beta):
+  assert tuning.matching_beta(losses) == beta
+
+
+def test_what_is_searched():
+  """The ranges of the deployment appendix."""
+  edges = {
+      'clustering.num_clusters': ((5, 25), (4, 26)), 'sane.size': ((50, 100, 300), (49, 200)),
+      'sane.strength': ((.1, 10.), (.09, 10.1)), 'train.num_sampler_negatives': ((1, 5), (0, 6)),
+      'sane.start_rank': ((1, 21, 51, 101, 201, 401), (0, 11, 500)),
+      'train.learning_rate': ((2e-4, 5e-3), (1e-4, 6e-3))}
+  assert edges.keys() == tuning.SPACE.keys()
+  for name, (inside, outside) in edges.items():
+    assert all(tuning.contains(tuning.SPACE[name], value) for value in inside), name
+    assert not any(tuning.contains(tuning.SPACE[name], value) for value in outside), name
+  assert tuning.SPACE['clustering.num_clusters'].step == 5
+  assert tuning.SPACE['sane.strength'].log and tuning.SPACE['train.learning_rate'].log
+
+
+class _Study:
+  """Three trials that have ended, one of them pruned."""
+
+  def __init__(self, start):
+    trial = lambda params, value: types.SimpleNamespace(
+        params=params, value=value, user_attrs={'beta': .5})
+    self.best = trial({**start, 'train.num_sampler_negatives': 4}, .3)
+    self._ended = [trial({**start, 'sane.size': 300}, .1), trial(start, .2), self.best]
+
+  def get_trials(self, states):
+    return self._ended[:1] if len(states) == 1 else self._ended
+
+
+def test_the_report_of_a_search(tmp_path):
+  tuner = tuning.Tuner(logs.tiny_config(), logs.random_log(), {'dataset': 'test'}, tmp_path / 'tune',
+                       log=lambda line: None)
+  study = _Study(tuner._start())
+  found = tuner._report(study, study.best, {'average': {'recall@20': .25}})
+  cells = dict(found['cells'])
+  assert cells['uniform negatives (N1)'] == 10 - 4 and cells['clustering.beta'] == .5
+  assert cells['train.num_sampler_negatives'] == 4
+  assert (found['validation'], found['start'], found['test']) == (.3, .2, {'recall@20': .25})
+  assert (found['trials'], found['pruned']) == (3, 1)
+  assert cells['test Recall@20'] == .25
+  assert cells['validation Recall@20'] == .3
+  assert cells['validation Recall@20 of the starting values'] == .2
