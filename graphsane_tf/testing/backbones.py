@@ -37,8 +37,8 @@ def small(name: str, **changes) -> Tuple[Backbone, views.Graph]:
   dense = np.random.default_rng(1).random((USERS, ITEMS)) < .4
   dense[2] = False
   dense[:, 4] = False
-  users, items = np.nonzero(dense)
-  edges = csr.from_pairs(users, items, USERS, ITEMS)
+  rows, columns = np.nonzero(dense)
+  edges = csr.from_pairs(rows, columns, USERS, ITEMS)
   return backbone, views.Graph(edges, config.num_knn if kind.uses_knn else 0)
 
 
@@ -46,10 +46,11 @@ def check_shapes(name: str) -> None:
   """`num_layers` finite layers of the nodes asked for, the last of size `size_of`; all edges or drawn ones."""
   backbone, graph = small(name)
   size = type(backbone).size_of(backbone.config)
-  some = tf.constant([5, 2, 0]), tf.constant([4, 1])
-  for view, (users, items) in ((graph.whole(), (None, None)), (graph.whole(), some), (graph.sampled(seeds()), some)):
-    encoding = backbone.encode(view, users, items, seeds(), training=True)
-    for layers, nodes, total in ((encoding.user, users, USERS), (encoding.item, items, ITEMS)):
+  users, items = tf.constant([5, 2, 0]), tf.constant([4, 1])
+  for view, asked in ((graph.whole(), (None, None)), (graph.whole(), (users, items)),
+                      (graph.sampled(seeds()), (users, items))):
+    encoding = backbone.encode(view, asked[0], asked[1], seeds(), training=True)
+    for layers, nodes, total in ((encoding.user, asked[0], USERS), (encoding.item, asked[1], ITEMS)):
       count = total if nodes is None else len(nodes)
       assert len(layers) == backbone.num_layers
       assert all(layer.shape[0] == count and np.isfinite(layer).all() for layer in layers)

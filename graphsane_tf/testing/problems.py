@@ -101,8 +101,9 @@ def small(num_items: int = 60, num_users: int = 20, seed: int = 0, everything: b
   # Steep enough for a test to see that ranks are not uniform.
   config.pns.probability = .05
   config.update_from_flattened_dict({name.replace('__', '.'): v for name, v in changes.items()})
-  users, items = (tf.constant(rng.normal(size=(n, DIM)).astype(np.float32)) for n in (num_users + 1, num_items))
-  return Problem(context, config_lib.resolved(config), users, items,
+  vectors = [tf.constant(rng.normal(size=(n, DIM)).astype(np.float32))
+             for n in (num_users + 1, num_items)]
+  return Problem(context, config_lib.resolved(config), vectors[0], vectors[1],
                  cases={'usual': 5, 'new': new, 'one_item': 1, 'nearly_all': 2})
 
 
