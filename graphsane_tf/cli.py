@@ -1,9 +1,10 @@
 """What every command-line tool shares: flags to configuration, and errors people can read."""
+import contextlib
 import os
 import re
 import signal
 import sys
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 # First, because the modules below take a while and an interrupt may come meanwhile.
 from graphsane_tf import interrupts
@@ -107,8 +108,9 @@ def define_config() -> None:
     fail(' '.join(str(error).split()))
 
 
-def load_tensorflow() -> None:
-  """Imports TensorFlow and finds the devices without the notes that its C++ side prints meanwhile.
+@contextlib.contextmanager
+def importing() -> Iterator[None]:
+  """Keeps away the notes that TensorFlow's C++ side prints while it is imported inside.
 
   Those notes (no CUDA driver on a machine without a GPU, say) ignore every logging setting. Errors are
   Python exceptions and are not lost.
@@ -119,12 +121,18 @@ def load_tensorflow() -> None:
   os.dup2(silent, 2)
   try:
     with interrupts.leaving_at_once(kept):
-      import tensorflow as tf  # pylint: disable=g-import-not-at-top
-      tf.config.list_logical_devices()
+      yield
   finally:
     os.dup2(kept, 2)
     os.close(kept)
     os.close(silent)
+
+
+def load_tensorflow() -> None:
+  """Imports TensorFlow and finds the devices."""
+  with importing():
+    import tensorflow as tf  # pylint: disable=g-import-not-at-top
+    tf.config.list_logical_devices()
 
 
 def load_tensorflow_quietly() -> None:

@@ -11,7 +11,7 @@ import graphsane_tf.testing.plugin  # pylint: disable=unused-import  # Assertion
 
 # The benchmark is a package beside the mains that use it.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / 'experiments'))
-_LONG = ('test_run_incremental.py', 'test_leaks.py', 'test_incremental.py', 'test_methods.py',
+_LONG = ('test_run_incremental.py', 'test_extending.py', 'test_leaks.py', 'test_incremental.py', 'test_methods.py',
          'test_notebooks.py', 'test_tuning.py')
 _BEGIN, _END = '<!-- faults: written by `make reliability` -->', '<!-- end of faults -->'
 

@@ -50,7 +50,7 @@ def test_every_kind_has_a_file(loaded):
 def test_files_pass_the_behaviour_suite(plugins, tmp_path):
   """In a fresh process, with nothing of the checkout's tests."""
   words = [word for word in guide.commands()[0] if not word.startswith('--plugin')]
-  result = _run([*words, '-q', *(f'--plugin={plugins / name}' for name in guide.files())], tmp_path)
+  result = _run([*words, *(f'--plugin={plugins / name}' for name in guide.files())], tmp_path)
   assert result.returncode == 0, result.stdout[-3000:] + result.stderr
   tested = result.stdout
   assert 'tested: sampler mypop, ' in tested and not re.search(r'skipped|failed', tested)
@@ -92,22 +92,19 @@ def test_methods_are_rows_of_a_table(plugins):
   words = next(words for words in guide.commands() if words[1] == 'reproduce')
   result = _run([*words, '--dry_run'], plugins)
   assert result.returncode == 0, result.stderr
-  assert all(name in result.stdout for name in ('sgct-mypop', 'cosine-weight=0.3', 'sgct-dns'))
+  assert all(name in result.stdout for name in (' sgct-mypop ', ' cosine-cosine.weight=0.3 ', ' sgct-dns '))
 
 
 @pytest.mark.fault('plugin')
-@pytest.mark.parametrize('command', ['run', 'tune'])
-@pytest.mark.parametrize('flag,sentence', [
-    ('--config.mypop.power=-1', 'config.mypop.power is -1.0; it must be at least 0'),
-    ('--config.mypop.power=high', 'high'),
-    ('--config.mypop.size=3', "the configuration has no field 'mypop.size'"),
-    ('--sampler=mypopp', '--sampler=mypopp')])
+@pytest.mark.parametrize('command,flag,sentence', [
+    ('run', '--config.mypop.power=-1', r'config\.mypop\.power is -1\.0; it must be at least 0\.'),
+    ('run', '--config.mypop.power=high', "flag --config.mypop.power=high: .*'high'"),
+    ('run', '--config.mypop.size=3', "no field 'mypop.size'; did you mean config.mypop.power"),
+    ('tune', '--config.mypop.power=-1', r'config\.mypop\.power is -1\.0; it must be at least 0\.')])
 def test_a_bad_option_is_one_sentence(plugins, command, flag, sentence):
-  if command == 'tune' and 'mypopp' not in flag and '-1' not in flag:
-    pytest.skip('the flags are read by the same code')
   result = _run(['graphsane', command, '--plugin=mypop.py', '--dataset=drift', '--sampler=mypop', flag], plugins)
   assert result.returncode == 2 and len(result.stderr.splitlines()) == 1
-  assert result.stderr.startswith('error: ') and sentence in result.stderr
+  assert re.match(f'error: .*{sentence}', result.stderr), result.stderr
 
 
 def test_the_distiller_computes_what_the_guide_says(loaded):

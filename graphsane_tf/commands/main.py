@@ -42,9 +42,12 @@ def start(command: str, argv: Optional[Sequence[str]] = None) -> None:
   module = importlib.import_module(f'graphsane_tf.commands.{COMMANDS[command][0]}')
   # Before flags are defined: their values are the names of methods.
   try:
-    registry.load_entry_points()
-    for path in _plugins(sys.argv[1:]):
-      registry.load_plugin(path)
+    with cli.importing():
+      registry.load_entry_points()
+      for path in _plugins(sys.argv[1:]):
+        registry.load_plugin(path)
+    if 'tensorflow' in sys.modules:
+      cli.load_tensorflow()
   except UserError as error:
     cli.fail(str(error))
   groups = module.define()

@@ -121,9 +121,9 @@ def check_without_weight(bench: Bench, kd: str, replay: str = 'none', backbone: 
 class Suite:
   """What must hold for every distiller; a subclass is parametrised with `name`."""
 
-  @pytest.fixture(scope='class')
-  def bench(self, tmp_path_factory):
-    return Bench(tmp_path_factory.mktemp('bench'))
+  @pytest.fixture
+  def bench(self, tmp_path):
+    return Bench(tmp_path)
 
   @pytest.mark.parametrize('backbone', ['lightgcn', 'mgccf'])
   def test_losses_are_finite_and_reach_the_student_only(self, name, bench, backbone):

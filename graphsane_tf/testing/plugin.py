@@ -1,7 +1,7 @@
 """For pytest: --plugin=FILE.py names files whose methods `graphsane_tf.testing` tests."""
 import pytest
 
-from graphsane_tf import registry
+from graphsane_tf import cli, registry
 from graphsane_tf.errors import UserError
 
 # Assertions in the checks say what was compared.
@@ -16,9 +16,10 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
   try:
-    registry.load_entry_points()
-    for path in config.getoption('--plugin'):
-      registry.load_plugin(path)
+    with cli.importing():
+      registry.load_entry_points()
+      for path in config.getoption('--plugin'):
+        registry.load_plugin(path)
   except UserError as error:
     raise pytest.UsageError(str(error)) from error
   if not _own():

@@ -130,7 +130,7 @@ def check_full_user(kind) -> None:
 class Suite:
   """What must hold for every sampler; a subclass is parametrised with `name`."""
 
-  @pytest.fixture(scope='class')
+  @pytest.fixture
   def problem(self):
     return small()
 
