@@ -28,7 +28,7 @@ def define():
 
 def main():
   values = flags.FLAGS
-  if values.block != 'all' and not values.block.isdigit():
+  if values.block != 'all' and not values.block.isdecimal():
     raise UserError(f'--block={values.block} is neither all nor a number.')
   cli.load_tensorflow()
   from graphsane_tf.blocks import describe  # pylint: disable=g-import-not-at-top

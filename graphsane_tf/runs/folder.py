@@ -182,7 +182,7 @@ class RunFolder:
   def _blocks(self) -> List[int]:
     """Numbers of the blocks that have a folder of checkpoints, in order."""
     names = (path.name for path in self.path.glob('checkpoints/block_*'))
-    return sorted(int(name[6:]) for name in names if name[6:].isdigit())
+    return sorted(int(name[6:]) for name in names if name[6:].isdecimal())
 
   def _check(self) -> bool:
     """Raises a `UserError` if the run may not be here; tells whether what is there must go first."""

@@ -14,7 +14,7 @@ from graphsane_tf.blocks.context import BlockContext
 DIM = 8
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Problem:
   """A block with a model's representations.
 

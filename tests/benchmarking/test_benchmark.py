@@ -6,6 +6,7 @@ import pytest
 
 from graphsane_benchmark import figures, logs, peers, scoring, suite, training
 from graphsane_tf.errors import UserError
+from graphsane_tf.training import assembly
 
 _SHAPE = logs.Shape('tiny', 90, 130, 2_600)
 
@@ -133,4 +134,4 @@ def test_block_section(log):
 
 def test_rebuild_is_compared_with_the_users_it_ranks(log):
   figure, = scoring.rebuild_section(log, 1)
-  assert f'of {len(np.unique(training.context_of(log, 3).users))} users' in figure.note
+  assert f'of {len(np.unique(assembly.context_of(training.config_of(), log, 3).users))} users' in figure.note

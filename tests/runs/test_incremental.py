@@ -13,6 +13,7 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.serving import export
 from graphsane_tf.runs import workdir
 from graphsane_tf.runs import incremental
+from graphsane_tf.training import assembly
 from graphsane_tf.training.block import BlockTrainer, new_model
 from graphsane_tf.training.store import BlockStore
 from tests import logs
@@ -224,9 +225,8 @@ def test_new_rows_from_their_neighbours(log, config, tmp_path):
 def test_one_trace_a_block(log, config, tmp_path, propagation):
   config.model.propagation = propagation
   resolved_config = resolved(config)
-  context = logs.context_of(log, 1)
   previous = new_model(resolved_config, logs.context_of(log, 0), 1e-3)
-  trainer = BlockTrainer(resolved_config, context, previous, BlockStore(tmp_path, 1), _quiet)
+  trainer = assembly.trainer_for(resolved_config, log, 1, tmp_path, previous)
   trainer.train(lambda u, i, lists: {'recall@20': 0.}, lambda record: None)
   assert trainer.step.num_traces == 1
 

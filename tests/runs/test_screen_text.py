@@ -18,10 +18,10 @@ def test_results():
   assert text == '''
 d  backbone b  kd k  sampler s  seed 3  (test, known users)
 
-Recall           @5     @20  epochs  best  seconds  reservoir s  new users @20  users known
-base block   0.0500  0.2000      10     7     12.3          0.6              -       90/100
-block 1      0.1500  0.3000      11     7     12.3          0.6         0.2500       91/100
-block 2      0.2500  0.4000      12     7     12.3          0.6              -       92/100
+Recall           @5     @20
+base block   0.0500  0.2000
+block 1      0.1500  0.3000
+block 2      0.2500  0.4000
 average 1-2  0.2000  0.3500
 
 Precision        @5     @20
@@ -41,6 +41,11 @@ base block   0.3500  0.5000
 block 1      0.4500  0.6000
 block 2      0.5500  0.7000
 average 1-2  0.5000  0.6500
+
+Training    epochs  best  seconds  in sampler  known users  new users @20
+base block      10     7     12.3         0.6       90/100              -
+block 1         11     7     12.3         0.6       91/100         0.2500
+block 2         12     7     12.3         0.6       92/100              -
 '''
 
 

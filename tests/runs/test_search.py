@@ -3,6 +3,7 @@ import types
 
 import pytest
 
+from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.runs import tuning
 from tests import logs
 
@@ -45,7 +46,7 @@ class _Study:
 
 
 def test_the_report_of_a_search(tmp_path):
-  tuner = tuning.Tuner(logs.tiny_config(), logs.random_log(), {'dataset': 'test'}, tmp_path / 'tune',
+  tuner = tuning.Tuner(logs.tiny_config(), logs.random_log(), DataSpec('test'), tmp_path / 'tune',
                        log=lambda line: None)
   study = _Study(tuner._start())
   found = tuner._report(study, study.best, {'average': {'recall@20': .25}})
