@@ -181,3 +181,14 @@ def test_random_recall_of_users_who_have_seen_nearly_everything():
   user, item = np.array([0, 1]), np.array([3, 9])
   assert forgetting.random_recall(seen, user, item, 2, 4, 2) == pytest.approx(.5)
   assert forgetting.random_recall(seen, user[:1], item[:1], 1, 4, 1) == 1.
+
+
+def test_each_figure_has_its_own_entries_of_the_matrices():
+  """Every entry is another power of two: a figure tells which ones it is made of."""
+  recall = 2. ** np.arange(9).reshape(3, 3)
+  chance = 2. ** np.arange(9, 18).reshape(3, 3)
+  found = forgetting.summarise(recall, chance)
+  # The best of models 0 and 1 on block 0 is 2^3, of model 1 on block 1 is 2^4; the last has 2^6 and 2^7.
+  assert found['average_forgetting'] == ((2**3 - 2**6) + (2**4 - 2**7)) / 2
+  assert found['backward_transfer'] == ((2**6 - 2**0) + (2**7 - 2**4)) / 2
+  assert found['forward_transfer'] == ((2**1 - 2**10) + (2**5 - 2**14)) / 2
