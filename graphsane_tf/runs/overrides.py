@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 from absl import flags
 from ml_collections import config_dict, config_flags
 
+from graphsane_tf import config_files
 from graphsane_tf.config import SHORT_FLAGS, default_config, resolved
 from graphsane_tf.errors import UserError
 from graphsane_tf.runs.workdir import flatten
@@ -80,12 +81,14 @@ class Start:
     values = flags.FlagValues()
     options = {'flag_values': values, 'sys_argv': arguments}
     try:
-      if any(flag.startswith('--config=') for flag in long):
-        config_flags.DEFINE_config_file('config', **options)
-      else:
-        config_flags.DEFINE_config_dict('config', default_config(), **options)
+      named = [flag.partition('=')[2] for flag in long if flag.startswith('--config=')]
+      arguments[:] = [flag for flag in arguments if not flag.startswith('--config=')]
+      start = config_files.load_config(named[-1]) if named else default_config()
+      config_flags.DEFINE_config_dict('config', start, **options)
       values(arguments)
       self._config = values.config.to_dict()
+    except UserError as error:
+      raise UserError(f'{" ".join(extra)}: {error}') from error
     except (KeyError, AttributeError) as error:
       field = str(error.args[0]).strip('"\'').split("'")[0]
       raise UserError(f'{" ".join(extra)}: the configuration has no field {field!r}; graphsane_tf/config.py '

@@ -62,7 +62,7 @@ def test_a_long_name_is_cut_and_still_its_own():
 
 @pytest.mark.parametrize('extra, name', [
     ([], 'sgct-sane'), (['--epochs=3', '--dataset=drift'], 'sgct-sane'),
-    (['--config=configs/tiny.py'], 'sgct-sane-size=100'),
+    (['--config=configs/tiny.py'], 'sgct-sane-size=100'), (['--config=tiny'], 'sgct-sane-size=100'),
     (['--config=configs/released.py'], 'sgct-sane'), (['--config.sane.size=7'], 'sgct-sane-size=100'),
     (['--sane_variant=adaptive'], 'sgct-sane-size=100'), (['--sane'], 'sgct'), (['--kd', 'sgct'], 'sane'),
     (['--kd=sgct', '--config.kd=lsp'], 'sane'), (['--config=configs/datasets.py:netflix'], 'sgct-sane')])
@@ -89,7 +89,7 @@ def test_a_row_counts_before_the_flags_of_all_cells():
 @pytest.mark.parametrize('extra, words', [
     ('--config.nope=1', "--config.nope=1: the configuration has no field 'nope'"),
     ('--config.sane.nope=1', "the configuration has no field 'nope'"),
-    ('--config=missing.py', '--config=missing.py: .*No such file'),
+    ('--config=missing.py', '--config=missing.py: .*does not exist'),
     ('--epochs=few', '--epochs=few: .*invalid literal')])
 def test_flags_that_make_no_configuration(extra, words):
   with pytest.raises(UserError, match=words):
