@@ -41,7 +41,7 @@ def default_workdir(config, data: DataSpec) -> pathlib.Path:
     config: the configuration before it is resolved.
     data: the log.
   """
-  parts = [data.label]
+  parts = [data.label[:60]]
   for field, prefix, default in _SPELLED:
     if config[field] != default:
       parts.append(f'{prefix}{"fine_tune" if (field, config[field]) == ("kd", "none") else config[field]}')
@@ -51,4 +51,4 @@ def default_workdir(config, data: DataSpec) -> pathlib.Path:
           if name not in spelled and (name, value) != ('dataset', parts[0])}
   if rest:
     parts.append(hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()[:6])
-  return pathlib.Path('runs') / re.sub(r'[^\w.+-]', '_', '-'.join(parts))[:120]
+  return pathlib.Path('runs') / re.sub(r'[^\w.+-]', '_', '-'.join(parts))
