@@ -46,7 +46,7 @@ test-kernels: $(VENV)/.installed-test
 	  env $$kernel $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(KERNEL_TESTS) || exit 1; done
 
 reliability: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m fault --faults=docs/reliability.md
+	$(BIN)/python -m pytest -n 2 -m 'fault and not slow' --faults=docs/reliability.md
 
 $(VENV)/.installed-mutation: $(VENV)/.installed-test
 	$(PIP) -e '.[mutation]'

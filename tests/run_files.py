@@ -6,8 +6,8 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-# Times and speeds differ from run to run, and digests cover files in which times are.
-_TIMES = ('seconds', 'train_seconds', 'sampler_seconds', 'pairs_per_second', 'sha256', 'files')
+# Times and speeds differ from run to run, digests cover files in which times are, and a commit may come in between.
+_TIMES = ('seconds', 'train_seconds', 'sampler_seconds', 'pairs_per_second', 'sha256', 'files', 'commit')
 # TensorBoard's files are named by time, host and process; a kill may cost one epoch's entry.
 # run.lock holds a process id. Functions in saved_model.pb are numbered by what the process has traced
 # before; what they compute with is compared. Data files of checkpoints are read through their index.
