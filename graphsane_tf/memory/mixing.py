@@ -1,0 +1,243 @@
+"""Joins graph model, memory and popularity into one score, with weights that earlier blocks have shown to be right."""
+import dataclasses
+import itertools
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
+import scipy.sparse
+
+from graphsane_tf import parallel
+from graphsane_tf.evaluation import ranking
+from graphsane_tf.graph import csr, topk
+from graphsane_tf.memory.statistics import Statistics
+
+# Users whose items of a block tell how to mix, and scores of them in work at once, in each thread.
+_MAX_USERS = 2048
+_CHUNK_FLOATS = 1 << 22
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Mixture:
+  """How much each part counts; every part has a standard deviation of 1 over all items of a user.
+
+  Attributes:
+    graph: weight of the graph model; infinity leaves the memory out.
+    popularity, recent: weights of log(1 + count), of all history and of the newest rows.
+  """
+  graph: float
+  popularity: float = 0.
+  recent: float = 0.
+
+  def to_json(self) -> Dict[str, Any]:
+    return {name: 'inf' if value == np.inf else value for name, value in dataclasses.asdict(self).items()}
+
+  @classmethod
+  def from_json(cls, saved: Dict[str, Any]) -> 'Mixture':
+    return cls(**{name: float(value) for name, value in saved.items()})
+
+
+# The graph model's weights beside a memory of weight 1.
+_GRAPH = (0., 1., 2., 4., 8., 16., np.inf)
+_COUNTS = ((0., 0.), (.5, 0.), (1., 0.), (2., 0.), (0., .5), (0., 1.), (0., 2.))
+
+
+def candidates(has_weights: bool) -> List[Mixture]:
+  """The mixtures to choose from; without item-item weights the graph model is always in."""
+  found = []
+  for graph, (popularity, recent) in itertools.product(_GRAPH if has_weights else (np.inf,), _COUNTS):
+    # Beside a large weight of the graph model, popularity must be as large to count.
+    scale = 1. if graph == np.inf else 1 + graph / 2
+    found.append(Mixture(graph, scale * popularity, scale * recent))
+  return found
+
+
+def default(has_weights: bool) -> Mixture:
+  """What is used before any block has shown better."""
+  return Mixture(4. if has_weights else np.inf)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Recollection:
+  """What a memory says after a block.
+
+  Attributes:
+    statistics: what was counted.
+    weights: [num_items, num_items] float32, or None.
+  """
+  statistics: Statistics
+  weights: Optional[scipy.sparse.csr_matrix]
+
+  def profile(self) -> scipy.sparse.csr_matrix:
+    """[num_users, num_items] float32: profiles whose scores have a standard deviation of 1 over all items."""
+    profile, weights = self.statistics.profile, self.weights
+    users, items = profile.shape
+    scale = np.zeros(users, np.float32)
+
+    def measure(start):
+      scores = profile[start:start + 1024] @ weights
+      rows = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
+      total, squares = (np.bincount(rows, values, scores.shape[0]) for values in (
+          scores.data.astype(np.float64), scores.data.astype(np.float64) ** 2))
+      deviation = np.sqrt(np.maximum(squares / items - (total / items) ** 2, 0))
+      scale[start:start + 1024] = np.where(deviation > 1e-9, 1 / np.maximum(deviation, 1e-9), 0)
+
+    parallel.side_by_side(measure, range(0, users, 1024))
+    return scipy.sparse.csr_matrix((profile.data * np.repeat(scale, np.diff(profile.indptr)), profile.indices,
+                                    profile.indptr), shape=profile.shape)
+
+  def counted(self) -> np.ndarray:
+    """[num_items, 2] float32: log(1 + count) of all history and of the newest rows, of deviation 1."""
+    logs = np.log1p(np.stack([self.statistics.counts, self.statistics.recent], axis=1).astype(np.float64))
+    return (logs / np.maximum(logs.std(axis=0), 1e-9)).astype(np.float32)
+
+
+def user_scale(user_vectors: np.ndarray, item_vectors: np.ndarray) -> np.ndarray:
+  """[num_users] float32: one over the standard deviation of each user's dot products with all items, 0 for 0."""
+  centred = item_vectors.astype(np.float64)
+  centred -= centred.mean(axis=0)
+  spread = centred.T @ centred / len(centred)
+  deviation = np.sqrt(np.maximum(np.einsum('ud,ud->u', user_vectors @ spread, user_vectors), 0))
+  return np.where(deviation > 1e-9, 1 / np.maximum(deviation, 1e-9), 0).astype(np.float32)
+
+
+class Mixed(ranking.DotProduct):
+  """Scores of a mixture: dot products plus profiles times item-item weights.
+
+  Attributes:
+    user_vectors, item_vectors: [num_users, D + 2] and [num_items, D + 2], popularity in the last two columns.
+    profile: [num_users, num_items] float32, or None if the memory does not count.
+    weights: [num_items, num_items] float32, or None.
+  """
+
+  def __init__(self, user_vectors: np.ndarray, item_vectors: np.ndarray,
+               profile: Optional[scipy.sparse.csr_matrix], weights: Optional[scipy.sparse.csr_matrix]):
+    super().__init__(user_vectors, item_vectors)
+    self.profile, self.weights = profile, weights
+
+  def cut(self, num_users: int, num_items: int) -> 'Mixed':
+    """The scores of the first users and items."""
+    profile, weights = self.profile, self.weights
+    if profile is not None:
+      profile, weights = profile[:num_users, :num_items], weights[:num_items, :num_items]
+    return Mixed(self.user_vectors[:num_users], self.item_vectors[:num_items], profile, weights)
+
+  def tile(self, start, stop):
+    dense = super().tile(start, stop)
+    if self.profile is None:
+      return dense
+    weights = self.weights if (start, stop) == (0, self.num_items) else self.weights[:, start:stop]
+
+    def write(users, out):
+      dense(users, out)
+      out += (self.profile[users] @ weights).toarray()
+
+    return write
+
+  def device_tile(self, start, stop):
+    return super().device_tile(start, stop) if self.profile is None else None
+
+
+def mix(mixture: Mixture, user_vectors, item_vectors, recollection: Recollection,
+        profile: Optional[scipy.sparse.csr_matrix] = None) -> Mixed:
+  """The scores of a mixture.
+
+  Args:
+    mixture: the weights.
+    user_vectors: [num_users, D] float32 final representations of the graph model.
+    item_vectors: [num_items, D] float32.
+    recollection: what the memory says about the same users and items.
+    profile: its `profile()`, if it is known.
+  """
+  user_vectors, item_vectors = (np.asarray(part, np.float32) for part in (user_vectors, item_vectors))
+  alone = mixture.graph == np.inf
+  scale = user_scale(user_vectors, item_vectors) * np.float32(1 if alone else mixture.graph)
+  counts = np.broadcast_to(np.float32([mixture.popularity, mixture.recent]), (len(user_vectors), 2))
+  weights = None if alone else recollection.weights
+  if weights is not None and profile is None:
+    profile = recollection.profile()
+  return Mixed(np.hstack([user_vectors * scale[:, None], counts]),
+               np.hstack([item_vectors, recollection.counted()]), None if weights is None else profile, weights)
+
+
+def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.Csr, users: np.ndarray,
+             items: np.ndarray, rng: np.random.Generator, k: int = 20) -> Dict[Mixture, float]:
+  """Recall@k of every mixture on the rows of the next block: what the state before it would have shown.
+
+  Args:
+    user_vectors: [num_users, D] of the model before the block, and `item_vectors` [num_items, D].
+    item_vectors: see there.
+    recollection: of the memory before the block.
+    seen: [num_users, ...] items that the users had taken by then.
+    users: [n] users of the block's rows; those that the model does not know are left out.
+    items: [n] their items.
+    rng: draws the users if there are many.
+    k: length of the lists.
+
+  Returns:
+    Mean recall over users, by mixture; {} if the model knows none of them.
+  """
+  user_vectors, item_vectors = (np.asarray(part, np.float32) for part in (user_vectors, item_vectors))
+  num_users, num_items = len(user_vectors), len(item_vectors)
+  known = np.unique(users[users < num_users])
+  if not len(known):
+    return {}
+  asked = np.sort(rng.choice(known, min(len(known), _MAX_USERS), replace=False))
+  wanted = np.isin(users, asked)
+  truth = scipy.sparse.csr_matrix((np.ones(wanted.sum(), np.float32), (users[wanted], items[wanted])),
+                                  shape=(num_users, max(int(items.max()) + 1, num_items)))[asked]
+  relevant = np.diff(truth.indptr)
+  truth = truth[:, :num_items]
+  has_weights = recollection.weights is not None
+  mixtures = candidates(has_weights)
+  graph = user_vectors[asked] * user_scale(user_vectors, item_vectors)[asked, None]
+  profile = recollection.profile()[asked] if has_weights else None
+  counted = recollection.counted().T
+  left_out = seen.select(asked)
+  width = -(-num_items // topk.UNIT) * topk.UNIT
+  stretch = max(1, _CHUNK_FLOATS // width)
+
+  def measure(start):
+    part = slice(start, min(start + stretch, len(asked)))
+    learned = graph[part] @ item_vectors.T
+    remembered = (profile[part] @ recollection.weights).toarray() if has_weights else None
+    taken = left_out.select(np.arange(part.start, part.stop))
+    inside = taken.indices < num_items
+    masked = taken.rows()[inside], taken.indices[inside]
+    hits = truth[part].toarray() > 0
+    scores = np.empty((len(learned), width), np.float32)
+    found = []
+    for mixture in mixtures:
+      joined = scores[:, :num_items]
+      if mixture.graph == np.inf:
+        joined[:] = learned
+      else:
+        np.multiply(learned, np.float32(mixture.graph), out=joined)
+        joined += remembered
+      if mixture.popularity or mixture.recent:
+        joined += np.float32([mixture.popularity, mixture.recent]) @ counted
+      joined[masked] = -np.inf
+      scores[:, num_items:] = -np.inf
+      values, columns = topk.select(scores, min(k, width))
+      columns = np.minimum(columns, num_items - 1)
+      hit = np.take_along_axis(hits, columns, axis=1) & (values > -np.inf)
+      found.append((hit.sum(axis=1) / relevant[part]).sum())
+    return found
+
+  sums = np.sum(parallel.side_by_side(measure, range(0, len(asked), stretch)), axis=0)
+  return {mixture: float(total) / len(asked) for mixture, total in zip(mixtures, sums)}
+
+
+def choose(evidences: Sequence[Dict[Mixture, float]], has_weights: bool) -> Mixture:
+  """The mixture that was best on average over the blocks so far, each on the scale of its best.
+
+  Args:
+    evidences: of every block, from `evidence`; empty ones say nothing.
+    has_weights: whether the memory has item-item weights.
+  """
+  told = [one for one in evidences if one and max(one.values()) > 0]
+  if not told:
+    return default(has_weights)
+  shares = {mixture: np.mean([one[mixture] / max(one.values()) for one in told])
+            for mixture in candidates(has_weights) if all(mixture in one for one in told)}
+  # Of equal ones the first, which has less of everything but the memory.
+  return max(shares, key=lambda mixture: shares[mixture])

@@ -1,0 +1,92 @@
+"""What is counted of all history; a block's rows are added to it without looking at the others again."""
+import dataclasses
+import functools
+
+import numpy as np
+import scipy.sparse
+
+# Recent popularity counts this share of all rows, the newest.
+RECENT_SHARE = 1 / 8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Statistics:
+  """Sums over all rows so far.
+
+  Attributes:
+    taken: [num_users, num_items] float32, 1 where a user has taken an item.
+    profile: [num_users, num_items] float32, the same with a weight that halves with every `half_life` items
+      that the user has taken since.
+    together: [num_items, num_items] float32, how many users have taken both of two items; on the diagonal,
+      how many have taken one.
+    recent: [num_items] int64, interactions of each item in the newest eighth of the rows.
+    half_life: in a user's own interactions; 0 weighs all of them equally.
+  """
+  taken: scipy.sparse.csr_matrix
+  profile: scipy.sparse.csr_matrix
+  together: scipy.sparse.csr_matrix
+  recent: np.ndarray
+  half_life: float
+
+  @functools.cached_property
+  def counts(self) -> np.ndarray:
+    """[num_items] float32, interactions of each item."""
+    return self.together.diagonal()
+
+
+def _sized(matrix: scipy.sparse.csr_matrix, shape) -> scipy.sparse.csr_matrix:
+  """The same entries in a matrix with at least as many rows and columns."""
+  indptr = np.concatenate([matrix.indptr, np.full(shape[0] - matrix.shape[0], matrix.indptr[-1], matrix.indptr.dtype)])
+  return scipy.sparse.csr_matrix((matrix.data, matrix.indices, indptr), shape=shape)
+
+
+def _later(users: np.ndarray) -> np.ndarray:
+  """[n] int64: how many of the later entries of users [n] are the same user."""
+  order = np.argsort(users, kind='stable')
+  ordered = users[order]
+  ends = np.searchsorted(ordered, ordered, side='right')
+  later = np.empty(len(users), np.int64)
+  later[order] = ends - 1 - np.arange(len(users))
+  return later
+
+
+def empty(half_life: float) -> Statistics:
+  """Statistics of no rows."""
+  nothing = scipy.sparse.csr_matrix((0, 0), dtype=np.float32)
+  return Statistics(nothing, nothing, nothing, np.zeros(0, np.int64), half_life)
+
+
+def added(before: Statistics, context) -> Statistics:
+  """Statistics of all rows of a `BlockContext`, from those of the rows before its own.
+
+  Args:
+    before: statistics of the rows before; `empty` makes those of no rows.
+    context: the block, whose own rows are new.
+  """
+  new = slice(int(before.taken.nnz), context.num_rows)
+  users, items = context.rows(new)
+  shape = context.num_users, context.num_items
+  old = _sized(before.taken, shape)
+  fresh = scipy.sparse.csr_matrix((np.ones(len(users), np.float32), (users, items)), shape=shape)
+
+  # (old + fresh)^T (old + fresh) without old^T old; only users with new rows have anything to add.
+  active = np.flatnonzero(np.diff(fresh.indptr))
+  across = old[active].T @ fresh[active]
+  together = _sized(before.together, (shape[1], shape[1])) + fresh[active].T @ fresh[active] + across + across.T
+
+  profile, weights = _sized(before.profile, shape), np.ones(len(users), np.float32)
+  if before.half_life:
+    aged = np.exp2(-np.diff(fresh.indptr) / before.half_life).astype(np.float32)
+    profile = scipy.sparse.csr_matrix((profile.data * np.repeat(aged, np.diff(profile.indptr)), profile.indices,
+                                       profile.indptr), shape=shape)
+    weights = np.exp2(-_later(users) / before.half_life).astype(np.float32)
+  profile = profile + scipy.sparse.csr_matrix((weights, (users, items)), shape=shape)
+
+  _, newest = context.rows(slice(context.num_rows - int(np.ceil(context.num_rows * RECENT_SHARE)), context.num_rows))
+  return Statistics(old + fresh, profile.tocsr(), together.tocsr(), np.bincount(newest, minlength=shape[1]),
+                    before.half_life)
+
+
+def of_all(context, half_life: float) -> Statistics:
+  """Statistics of all rows of a `BlockContext`."""
+  return added(empty(half_life), context)
