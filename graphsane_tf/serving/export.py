@@ -17,8 +17,8 @@ Strings = Union[Sequence[str], np.ndarray]
 
 _MAX_SLICE_USERS = 1024
 _MAX_SLICE_SCORES = 1 << 24  # Floats of one slice's score matrix: 64 MB.
-# Products of one slice's profiles with the memory's weights: about 100 MB.
-_MAX_SLICE_PRODUCTS = 1 << 22
+# Products of one slice's profiles with the memory's weights: about 30 MB.
+_MAX_SLICE_PRODUCTS = 1 << 20
 # Ridge of `fold_in`, in mean variances of what it maps from.
 _FOLD_IN_RIDGE = 1e-3
 

@@ -250,7 +250,9 @@ class Server(tf.Module):
         begins = profile_splits[rows.start:rows.stop + 1]
         part = slice(begins[0], begins[-1])
         scores += self._memory.scores((begins - begins[0], profile_items[part], profile_weights[part]))
-      scores = tf.where(known[rows][:, None], scores, self._popular_rank)
+      there = known[rows]
+      scores = tf.cond(tf.reduce_all(there), lambda: scores,
+                       lambda: tf.where(there[:, None], scores, self._popular_rank))
       scores = tf.cond(tf.reduce_any(restricted), lambda: restrict(scores, rows), lambda: scores)
       return tf.math.top_k(scores, depth)
 
@@ -292,8 +294,9 @@ class Server(tf.Module):
 
     arrays = [tf.TensorArray(kind, tf.cast(slices, tf.int32), infer_shape=False, element_shape=[None, None])
               for kind in (tf.string, tf.float32)]
+    # A memory's operations use one core each.
     _, ids, scores = tf.while_loop(lambda part, *_: part < slices, body, (tf.constant(0, tf.int64), *arrays),
-                                   parallel_iterations=1)
+                                   parallel_iterations=2 if self._memory else 1)
     shape = tf.stack([tf.cast(batch, tf.int32), length])
     padding = [[0, 0], [0, k - length]]
     return (tf.pad(tf.reshape(ids.concat(), shape), padding, constant_values=''),

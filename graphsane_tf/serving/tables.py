@@ -61,9 +61,6 @@ def row_numbers(splits) -> tf.Tensor:
 class Memory(tf.Module):
   """Profiles times item-item weights: scores that are added to those of the vectors."""
 
-  # Users are summed in so many parts at a time, because each part's operations use one core.
-  _PARTS = 2
-
   def __init__(self, profile: scipy.sparse.csr_matrix, weights: scipy.sparse.csr_matrix, scale: float):
     """Takes profiles [num_users, num_items], weights [num_items, num_items] and the scale of `one_each`."""
     super().__init__()
@@ -82,17 +79,10 @@ class Memory(tf.Module):
   def scores(self, profile):
     """[n, num_items] float32 scores of n profiles."""
     splits, items, weights = profile
-    count = tf.size(splits, out_type=tf.int64) - 1
-    bounds = [count * part // self._PARTS for part in range(self._PARTS + 1)]
-    return tf.concat([self._sums(splits[start:stop + 1], items, weights)
-                      for start, stop in zip(bounds, bounds[1:])], axis=0)
-
-  def _sums(self, splits, items, weights):
-    chosen = slice(splits[0], splits[-1])
-    begins, columns, values = self._weights.rows(tf.cast(items[chosen], tf.int64))
-    values *= tf.gather(weights[chosen], row_numbers(begins))
+    begins, columns, values = self._weights.rows(tf.cast(items, tf.int64))
+    values *= tf.gather(weights, row_numbers(begins))
     return tf.raw_ops.RaggedBincount(
-        splits=tf.gather(begins, splits - splits[0]), values=columns, size=self._num_items, weights=values)
+        splits=tf.gather(begins, splits), values=columns, size=self._num_items, weights=values)
 
   def pairs(self, users, items):
     """[n] float32 scores of users [n] int64 and items [n] int64."""
