@@ -7,8 +7,8 @@ from graphsane_tf.errors import UserError
 
 HELP = 'Makes a store of model versions from a history; graphsane update keeps it up to date.'
 EXAMPLES = ('graphsane init --store=shop --interactions=history.parquet --kd=sgct --sane',)
-AFTER = ('All rows count, so that filters such as --min_user_interactions, which need the whole log, have no place here. '
-         'Every other choice is a field: --config.sane.size=300.')
+AFTER = ('All rows count: filters such as --min_user_interactions, which need the whole log, have no place here. Every '
+         'other choice is a field: --config.sane.size=300. The same command goes on after an interruption.')
 
 
 def define():
@@ -23,8 +23,8 @@ def define():
                      'may be.')
   flags.DEFINE_float('holdout', 0.2, 'Share of the newest rows of an update that epochs are chosen and it is judged '
                      'with, before they are trained on as well.')
-  flags.DEFINE_enum('previous_block', 'active', ['active', 'strict'], "What a user's rows are compared with: their last "
-                    'block with any rows, or the block before.')
+  flags.DEFINE_enum('previous_block', 'active', ['active', 'strict'], "What a user's rows are compared with: their "
+                    'last block with any rows, or the block before.')
   flags.DEFINE_enum('every', '', ['', 'hour', 'day', 'week'], 'Calendar period of a block; empty: one block a file.')
   method, training = cli.define_method_flags()
   return {'store': ['store', 'name'],

@@ -22,5 +22,5 @@ def main():
   cli.load_tensorflow_quietly()
   from graphsane_tf.runs import store, updating  # pylint: disable=g-import-not-at-top
   number = updating.rollback(store.Store(path), flags.FLAGS.to)
-  stores.say(f'version {number} is published; it is version {flags.FLAGS.to} again. Rows that came later are trained on in '
-             'the next update.')
+  stores.say(f'version {number} is published; it is version {flags.FLAGS.to} again. Rows that came later are trained '
+             'on in the next update.')

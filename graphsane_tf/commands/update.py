@@ -11,16 +11,16 @@ from graphsane_tf.errors import UserError
 HELP = "Makes the next version of a store from today's rows, and publishes it if it is no step back."
 EXAMPLES = ('graphsane update --store=shop --interactions=today.csv',
             'graphsane update --store=shop --forget_users=leavers.txt')
-AFTER = ('The file has only new rows, or the whole grown log. Exit code 0: published, or nothing new; 3: refused by the gate, '
-         'the version before stays; 2: a mistake. The same command goes on after an interruption.')
+AFTER = ('The file has only new rows, or the whole grown log. Exit code 0: published, or nothing new; 3: refused by '
+         'the gate, the version before stays; 2: a mistake. The same command goes on after an interruption.')
 REFUSED = 3
 
 
 def define():
   stores.define_store()
   flags.DEFINE_string('interactions', None, "Today's rows, or the whole log with them.")
-  flags.DEFINE_float('margin', None, "Stands in for the store's own: how much worse than the best rival, relative to it, a "
-                     'version that is published may be.')
+  flags.DEFINE_float('margin', None, "Stands in for the store's own: how much worse than the best rival, relative to "
+                     'it, a version that is published may be.')
   for what in ('users', 'items'):
     flags.DEFINE_string(f'forget_{what}', None, f'Text file of {what} that leave no trace, one id a line.')
   return {'flags': ['store', 'interactions', 'margin', 'forget_users', 'forget_items']}

@@ -40,9 +40,9 @@ def facts(log: Interactions, context: BlockContext, scorer: ranking.Scorer,
 def popularity_change(context: BlockContext) -> float:
   """Half the summed differences of the items' shares in the block and in as many rows before it: 0 to 1."""
   start, stop = context.own.start, context.own.stop
-  shares = [np.bincount(context.log_items[max(first, 0):last], minlength=context.num_items) / max(last - max(first, 0), 1)
-            for first, last in ((start, stop), (2 * start - stop, start))]
-  return float(np.abs(shares[0] - shares[1]).sum() / 2)
+  now, before = (np.bincount(context.log_items[rows], minlength=context.num_items)
+                 for rows in (slice(start, stop), slice(max(2 * start - stop, 0), start)))
+  return float(np.abs(now / max(now.sum(), 1) - before / max(before.sum(), 1)).sum() / 2)
 
 
 def shifted_users(context: BlockContext, num_categories: int):

@@ -36,7 +36,8 @@ def _date(seconds) -> str:
 
 def text(found: Dict[str, Any]) -> str:
   """The same for a person."""
-  lines = [f'{found["store"]}: version {found["current"]} of {found["name"]} is served; {found["bytes"] / 2**20:,.1f} MiB',
+  size = f'{found["bytes"] / 2**20:,.1f} MiB'
+  lines = [f'{found["store"]}: version {found["current"]} of {found["name"]} is served; {size}',
            f'log: {found["rows"]:,} rows of {found["users"]:,} users and {found["items"]:,} items, '
            f'{_date(found["first_time"])} to {_date(found["last_time"])} UTC; {found["waiting"]:,} rows wait', '',
            f'{"version":>7}  {"made (UTC)":16}  {"kind":10}  {"rows":>11}  ' + '  '.join(

@@ -3,6 +3,7 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import time
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
@@ -127,9 +128,8 @@ class Store:
 
   @property
   def numbering(self) -> int:
-    """How often ids have been numbered anew, by the version that is served."""
-    current = self.versions.current()
-    return self.versions.manifest(current)['numbering'] if current else 0
+    """How often ids have been numbered anew, by the newest version."""
+    return self.versions.numbering()
 
   def log_number(self) -> Optional[int]:
     """Number of the folder of the log that counts."""
@@ -211,22 +211,32 @@ class Store:
     context = self.context_of(manifest, self.log())
     return assembly.scorer_of(self.config, context, self.model(manifest, context))
 
-  def stage(self, kept: growing.KeptLog, context: BlockContext, model: Model, manifest: Dict[str, Any]) -> None:
-    """Builds a version in `staging`: SavedModel, weights and manifest."""
+  def stage(self, kept: growing.KeptLog, context: BlockContext, model: Model, scorer: ranking.DotProduct,
+            manifest: Dict[str, Any], started: float) -> None:
+    """Builds a version in `staging`: SavedModel, weights and manifest.
+
+    Args:
+      kept: the log.
+      context: what the version knows.
+      model: its model.
+      scorer: how that ranks.
+      manifest: what is not known here.
+      started: when the update has begun, by `time.perf_counter`.
+    """
     files.remove(self.staging)
-    log = kept.interactions
-    scorer = assembly.scorer_of(self.config, context, model)
+    log, began = kept.interactions, time.perf_counter()
     with files.writing(self.staging, tf.errors.OpError):
       export.export_block(self.staging, scorer.user_vectors, scorer.item_vectors, log.user_ids[:context.num_users],
                           log.item_ids[:context.num_items], context.history, context.popularity)
       extra = files.make_directory(self.staging / versions.EXTRA)
       model.checkpoint().write(str(extra / 'model'))
-      time = log.time[:context.num_rows]
+      times, now = log.time[:context.num_rows], time.perf_counter()
       versions.seal(self.staging, {
           'name': self.name, 'content': manifest['number'], 'numbering': kept.numbering, **manifest,
           'data': {'rows': context.num_rows, 'users': context.num_users, 'items': context.num_items,
-                   'first_time': int(time.min()), 'last_time': int(time.max()),
+                   'first_time': int(times.min()), 'last_time': int(times.max()),
                    'fingerprint': fingerprint_of(log, context)},
+          'seconds': {**manifest['seconds'], 'export': round(now - began, 3), 'total': round(now - started, 3)},
           'config': self.config.to_dict()})
 
 

@@ -2,6 +2,7 @@
 
 docs/updating.md describes the folders and the manifest.
 """
+import contextlib
 import datetime
 import hashlib
 import json
@@ -25,6 +26,10 @@ _DIGEST = 'manifest_sha256'
 # What reading a manifest relies on, by an example of its type.
 _FIELDS = {'format': 0, 'name': '', 'number': 0, 'kind': '', 'update': 0, 'numbering': 0, 'data': {}, 'config': {},
            'content': 0, 'trained': {}, 'gate': {}, 'sha256': {}}
+
+
+class _Damaged(UserError):
+  """A version that cannot be used any more."""
 
 
 def _digest(manifest: Dict[str, Any]) -> str:
@@ -51,11 +56,15 @@ def read_manifest(folder: pathlib.Path) -> Dict[str, Any]:
     UserError: if it is missing or damaged.
   """
   path = folder / _MANIFEST
-  manifest = files.read_object(path, _FIELDS)
+  try:
+    manifest = files.read_object(path, _FIELDS)
+  except UserError as error:
+    raise _Damaged(f'{str(error).rstrip(".")}: publish a sound version with graphsane rollback --to=N.') from error
   if manifest['format'] != FORMAT:
-    raise UserError(f'{path} has format {manifest["format"]}; this version of the package reads {FORMAT}.')
+    raise _Damaged(f'{path} has format {manifest["format"]}; this version of the package reads {FORMAT}.')
   if manifest.get(_DIGEST) != _digest(manifest):
-    raise UserError(f'{path} has been changed since it was written: publish another version with graphsane rollback.')
+    raise _Damaged(f'{path} has been changed since it was written: publish a sound version with graphsane rollback '
+                   '--to=N.')
   return manifest
 
 
@@ -122,8 +131,9 @@ class Versions:
     """
     current = self.current()
     manifest = self.check(number)
-    if number == current or manifest['content'] == self.manifest(current or 0)['content']:
-      raise UserError(f'version {number} is what is served already: nothing to roll back.')
+    with contextlib.suppress(_Damaged):
+      if number == current or manifest['content'] == self.manifest(current or 0)['content']:
+        raise UserError(f'version {number} is what is served already: nothing to roll back.')
     # Files of a version never change, so that two versions can share them.
     shutil.copytree(self.path(number), staging, copy_function=_link, ignore=shutil.ignore_patterns('manifest.json'))
     new = self.next_number()
@@ -142,15 +152,23 @@ class Versions:
       _remove_whole(path)
     return gone
 
-  def drop_numberings_before(self, numbering: int) -> List[pathlib.Path]:
-    """Deletes versions that know somebody who has been forgotten since; returns them."""
-    gone = []
+  def numbering(self) -> int:
+    """That of the newest version whose manifest can be read; 0 if there is none."""
+    for number in reversed(self.numbers()):
+      with contextlib.suppress(UserError):
+        return self.manifest(number)['numbering']
+    return 0
+
+  def drop_numberings_before(self, numbering: int) -> None:
+    """Deletes versions that know somebody who has been forgotten since."""
     for place in (self.published, self.rejected):
-      for number in files.numbered(place):
-        if read_manifest(place / str(number))['numbering'] < numbering:
-          gone.append(place / str(number))
+      for number in files.numbered(place) if numbering else ():
+        # What cannot be read might know them.
+        known = -1
+        with contextlib.suppress(UserError):
+          known = read_manifest(place / str(number))['numbering']
+        if known < numbering:
           _remove_whole(place / str(number))
-    return gone
 
 
 def _link(source: str, target: str) -> None:

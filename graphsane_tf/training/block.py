@@ -201,7 +201,8 @@ class BlockTrainer:
     validated = record['validation']
     measured = f'recall@20 {validated[SELECTION_METRIC]:.4f}{best} ' if validated else ''
     self._log(f'block {record["block"]} epoch {record["epoch"]:2}/{self._max_epochs}  '
-              f'loss {record["losses"]["loss"]:.4f}  {measured}{record["seconds"]:6.1f} s' + (f'  {left:.0f} s left' if left else ''))
+              f'loss {record["losses"]["loss"]:.4f}  {measured}{record["seconds"]:6.1f} s'
+              + (f'  {left:.0f} s left' if left else ''))
     if self._verbose:
       terms = '  '.join(f'{name} {value:.4f}' for name, value in record['losses'].items())
       self._log(f'  {terms}  {record["pairs_per_second"]:,.0f} pairs/s')
