@@ -8,7 +8,7 @@ import pathlib
 import re
 import shutil
 import tempfile
-from typing import Any, Dict, Iterator, Tuple, Type
+from typing import Any, Dict, Iterator, List, Tuple, Type
 
 from graphsane_tf.errors import UserError
 
@@ -133,6 +133,13 @@ def read_object(path, fields: Dict[str, Any]) -> Dict[str, Any]:
   return value
 
 
+def numbered(path) -> List[int]:
+  """The folders in a folder whose names are numbers, ascending; [] if there is no folder."""
+  path = pathlib.Path(path)
+  return sorted(int(entry.name) for entry in path.iterdir()
+                if re.fullmatch('0|[1-9][0-9]*', entry.name) and entry.is_dir()) if path.is_dir() else []
+
+
 def remove(path) -> None:
   """Deletes a file or a directory tree, if it is there."""
   path = pathlib.Path(path)
@@ -169,6 +176,24 @@ def _remove_leftovers(path: pathlib.Path) -> None:
           shutil.rmtree(other, ignore_errors=True)
 
 
+def publish_directory(source, target) -> None:
+  """Gives a finished directory its place, on the same file system, by one rename; `target` must not exist."""
+  source, target = pathlib.Path(source), pathlib.Path(target)
+  make_directory(target.parent)
+  with writing(target):
+    _fsync_files(source)
+    os.rename(source, target)
+    _fsync_directory(target.parent)
+
+
+def _fsync_files(path: pathlib.Path) -> None:
+  """Makes sure that every file and directory below `path` is on disk."""
+  for name in [*path.rglob('*'), path]:
+    descriptor = os.open(name, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
 @contextlib.contextmanager
 def replaced_directory(path) -> Iterator[pathlib.Path]:
   """Yields a temporary directory that takes the place of `path` when the body succeeds."""
@@ -183,11 +208,7 @@ def replaced_directory(path) -> Iterator[pathlib.Path]:
     try:
       os.chmod(temporary, 0o755)
       yield temporary
-      for name in temporary.rglob('*'):
-        if name.is_file():
-          descriptor = os.open(name, os.O_RDONLY)
-          os.fsync(descriptor)
-          os.close(descriptor)
+      _fsync_files(temporary)
       with _held(path.parent, wait=True):
         if path.exists():
           old = pathlib.Path(tempfile.mkdtemp(prefix=f'.{path.name}.old.', dir=path.parent))

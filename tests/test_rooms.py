@@ -9,7 +9,7 @@ PACKAGE = pathlib.Path(graphsane_tf.__file__).parent
 ROOMS = ('data', 'graph', 'blocks', 'evaluation', 'peers', 'backbones', 'clustering', 'negatives', 'distillation',
          'replay', 'training', 'serving', 'runs', 'reporting', 'commands')
 # They bring everything together, so they are below all rooms.
-DOORS = ('cli.py', '__main__.py', 'configs', 'testing')
+DOORS = ('cli.py', '__main__.py', 'recommender.py', 'configs', 'testing')
 
 
 def _imports(path):

@@ -1,7 +1,7 @@
 """What a block's methods may know: training rows up to the block, and nothing later."""
 import dataclasses
 import functools
-from typing import Optional, Tuple
+from typing import Optional, Tuple, Union
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class BlockContext:
     num_old_users, num_old_items: nodes known before it, i.e. to the model it starts from.
     log_users, log_items: [num_rows] int32 all rows up to the block's last, in time order.
     own: the block's rows among them.
-    before_own: those of the block before.
+    before_own: those of the block before, or the numbers of the rows that stand for it.
     replayed: [n] int64 earlier rows that the block trains on again.
     item_category: [num_items] int32 given categories, or None.
     representation_dim: size D of the backbone's final representations; 0 if nobody asks.
@@ -35,12 +35,12 @@ class BlockContext:
   log_users: np.ndarray
   log_items: np.ndarray
   own: slice
-  before_own: slice
+  before_own: Union[slice, np.ndarray]
   replayed: np.ndarray
   item_category: Optional[np.ndarray]
   representation_dim: int
 
-  def _table(self, rows: slice) -> csr.Csr:
+  def _table(self, rows: Union[slice, np.ndarray]) -> csr.Csr:
     return csr.from_pairs(self.log_users[rows], self.log_items[rows], self.num_users, self.num_items)
 
   @functools.cached_property

@@ -3,6 +3,13 @@
 # Name to module and what it is for.
 COMMANDS = {
     'run': ('run', 'train, test and export a log block by block'),
+    'init': ('init', 'make a store of model versions from a history'),
+    'update': ('update', "the next version of a store, from today's rows"),
+    'status': ('status', 'what a store holds'),
+    'recommend': ('recommend', 'ask the current version of a store'),
+    'rollback': ('rollback', 'publish an older version again'),
+    'prune': ('prune', 'delete old versions of a store'),
+    'export': ('export', "a store's vectors and ids, for other software"),
     'prepare': ('prepare', 'read and filter a data set, and show its counts'),
     'reproduce': ('reproduce', "the paper's tables and figures, and our own"),
     'compare': ('compare', 'test finished runs against each other'),

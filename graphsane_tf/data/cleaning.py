@@ -2,7 +2,7 @@
 import dataclasses
 import hashlib
 import json
-from typing import Dict, Iterable, Iterator, List, Tuple, Union
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 import pandas as pd
@@ -53,12 +53,13 @@ def _codes(chunks: List[pa.DictionaryArray]) -> Tuple[np.ndarray, pa.Array]:
           joined.chunk(0).dictionary)
 
 
-def _collect(tables, recipe: Recipe, name: str):
+def collect(tables: Iterable[pa.Table], min_rating: Optional[float], name: str):
   """Reads the tables one by one, keeping only codes.
 
   Returns:
     The columns (user, item, time and perhaps category; the ids as int32 codes), the dictionaries
-    of the codes, the newest time of the raw log and its number of rows.
+    of the codes, the newest time of the raw log and its number of rows. Without any row that is rated well
+    enough there are only times, [0], and no dictionaries.
   """
   encoded: Dict[str, List] = {}
   times, newest, raw_rows = [], None, 0
@@ -68,24 +69,19 @@ def _collect(tables, recipe: Recipe, name: str):
     raw_rows += len(table)
     latest = pc.max(table['timestamp']).as_py()
     newest = latest if newest is None else max(newest, latest)
-    if recipe.min_rating is not None:
+    if min_rating is not None:
       if 'rating' not in table.column_names:
-        raise UserError(f'min_rating is {recipe.min_rating:g} but {name} has no ratings; leave '
+        raise UserError(f'min_rating is {min_rating:g} but {name} has no ratings; leave '
                         'min_rating out or name the column with --rating_column.')
-      table = table.filter(pc.greater_equal(table['rating'], recipe.min_rating))
+      table = table.filter(pc.greater_equal(table['rating'], min_rating))
     times.append(table['timestamp'].to_numpy())
     for key in ('user', 'item', 'category'):
       if key in table.column_names:
         encoded.setdefault(key, []).append(table[key].combine_chunks().dictionary_encode())
-  if not raw_rows:
-    raise UserError(f'{name} has no rows; check the source file.')
-  columns = {'time': np.concatenate(times)}
+  columns = {'time': np.concatenate(times) if times else np.zeros(0, np.int64)}
   times.clear()
-  if not len(columns['time']):
-    raise UserError(f'min_rating={recipe.min_rating:g} left no rows of {name} (it has '
-                    f'{raw_rows:,}); choose a lower --min_rating.')
-  values = {}
-  for key, chunks in encoded.items():
+  values: Dict[str, pa.Array] = {}
+  for key, chunks in encoded.items() if len(columns['time']) else ():
     columns[key], values[key] = _codes(chunks)
   pa.default_memory_pool().release_unused()
   return columns, values, newest, raw_rows
@@ -129,7 +125,7 @@ def _renumber(codes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
   return numbers.astype(np.int32), codes
 
 
-def _strings(values: pa.Array, codes: np.ndarray) -> np.ndarray:
+def strings(values: pa.Array, codes: np.ndarray) -> np.ndarray:
   return values.take(pa.array(codes)).cast(pa.string()).to_numpy(zero_copy_only=False)
 
 
@@ -148,8 +144,13 @@ def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str
   Raises:
     UserError: a filter left nothing.
   """
-  columns, values, newest, rows = _collect([tables] if isinstance(tables, pa.Table) else tables,
-                                           recipe, name)
+  columns, values, newest, rows = collect([tables] if isinstance(tables, pa.Table) else tables,
+                                          recipe.min_rating, name)
+  if not rows:
+    raise UserError(f'{name} has no rows; check the source file.')
+  if not len(columns['time']):
+    raise UserError(f'min_rating={recipe.min_rating:g} left no rows of {name} (it has '
+                    f'{rows:,}); choose a lower --min_rating.')
   notes = []
 
   def count_dropped(sentence: str) -> None:
@@ -186,10 +187,10 @@ def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str
     category = np.empty(len(item_codes), np.int32)
     category[item[::-1]] = columns['category'][::-1]
     category, category_codes = _renumber(category)
-    names = _strings(values['category'], category_codes)
+    names = strings(values['category'], category_codes)
   result = Interactions(user=user, item=item, time=columns['time'],
-                        user_ids=_strings(values['user'], user_codes),
-                        item_ids=_strings(values['item'], item_codes),
+                        user_ids=strings(values['user'], user_codes),
+                        item_ids=strings(values['item'], item_codes),
                         item_category=category, category_names=names, name=name,
                         notes=tuple(notes))
   return dataclasses.replace(result, fingerprint=fingerprint(result))

@@ -29,11 +29,13 @@ _SHAPE = ('backbone', 'blocks.', 'model.embedding_dim', 'model.num_knn', 'model.
 
 
 @contextlib.contextmanager
-def locked(path) -> Iterator[IO[str]]:
+def locked(path, name: str = LOCK, flag: str = '--workdir') -> Iterator[IO[str]]:
   """Creates a folder if need be and holds it for this process; any end of the process lets it go.
 
   Args:
     path: the folder.
+    name: of the lock file in it.
+    flag: that names another folder.
 
   Yields:
     The open lock file.
@@ -42,8 +44,8 @@ def locked(path) -> Iterator[IO[str]]:
     UserError: if another process holds it.
   """
   path = files.make_directory(path)
-  with files.writing(path / LOCK):
-    stream = open(path / LOCK, 'a+', encoding='utf-8')  # noqa: SIM115
+  with files.writing(path / name):
+    stream = open(path / name, 'a+', encoding='utf-8')  # noqa: SIM115
   with stream:
     try:
       fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,11 +53,11 @@ def locked(path) -> Iterator[IO[str]]:
       stream.seek(0)
       owner = stream.read().strip() or 'that has just begun'
       raise UserError(f'{path} is in use by process {owner}: wait for its end, or choose another '
-                      '--workdir.') from error
+                      f'{flag}.') from error
     except OSError as error:
-      raise UserError(f'cannot lock {path / LOCK}: {error.strerror}; choose a --workdir on a file '
+      raise UserError(f'cannot lock {path / name}: {error.strerror}; choose a {flag} on a file '
                       'system with locks.') from error
-    with files.writing(path / LOCK):
+    with files.writing(path / name):
       stream.truncate(0)
       stream.write(f'{os.getpid()}\n')
       stream.flush()

@@ -1,119 +1,52 @@
-"""A block's model as a SavedModel that answers raw user ids with raw item ids."""
+"""A block's model as a SavedModel that answers raw ids."""
+import dataclasses
 import pathlib
-from typing import Any, Sequence, Union
+from typing import Any, Optional, Sequence, Tuple, Union
 
 import numpy as np
+import scipy.sparse
 import tensorflow as tf
-import tensorflow_recommenders as tfrs
 
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
 from graphsane_tf.graph import csr
+from graphsane_tf.serving.server import Server
+from graphsane_tf.serving.tables import Memory
 
 Strings = Union[Sequence[str], np.ndarray]
 
 _MAX_SLICE_USERS = 1024
 _MAX_SLICE_SCORES = 1 << 24  # Floats of one slice's score matrix: 64 MB.
-
-
-class _Server(tf.Module):
-  """Tables and the serving function. It holds no Keras object, only the layer's variables."""
-
-  def __init__(self, user_vectors, item_vectors, user_ids, item_ids, seen, popularity):
-    """See `export_block` for the arguments."""
-    super().__init__()
-    layer = tfrs.layers.factorized_top_k.BruteForce()
-    self._num_items = len(item_vectors)
-    layer.index(item_vectors, tf.range(self._num_items))
-    self._layer_variables = layer.variables
-    self._retrieve = lambda queries, k: layer(queries, k=k)
-    self._slice_users = max(1, min(_MAX_SLICE_USERS, _MAX_SLICE_SCORES // self._num_items))
-    self._user_number = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
-    self._user_number.insert(_strings(user_ids), tf.range(len(user_ids), dtype=tf.int64))
-    self._user_vectors = tf.Variable(user_vectors, trainable=False)
-    self._item_ids = tf.Variable(_strings(item_ids), trainable=False)
-    self._indptr = tf.Variable(seen.indptr, trainable=False)
-    self._seen = tf.Variable(seen.indices, trainable=False)
-    order = np.argsort(-popularity, kind='stable')
-    self._popular = tf.Variable(order.astype(np.int32), trainable=False)
-    self._popular_scores = tf.Variable(
-        np.log1p(popularity[order]).astype(np.float32), trainable=False)
-
-  @tf.function(input_signature=[
-      tf.TensorSpec([None], tf.string, 'user_id'), tf.TensorSpec([], tf.int32, 'k')])
-  def serve(self, user_id, k):
-    """Recommends for user_id [batch]: item_id [batch, k] strings, score [batch, k] float32."""
-    k = tf.maximum(k, 0)
-    batch = tf.shape(user_id)[0]
-    slices = tf.maximum(1, -(-batch // self._slice_users))
-    ids = tf.TensorArray(tf.string, slices, infer_shape=False, element_shape=[None, None])
-    scores = tf.TensorArray(tf.float32, slices, infer_shape=False, element_shape=[None, None])
-    for part in tf.range(slices):
-      tf.autograph.experimental.set_loop_options(parallel_iterations=1)
-      start = part * self._slice_users
-      part_ids, part_scores = self._recommend(user_id[start:start + self._slice_users], k)
-      ids = ids.write(part, part_ids)
-      scores = scores.write(part, part_scores)
-    return {'item_id': tf.reshape(ids.concat(), [batch, k]),
-            'score': tf.reshape(scores.concat(), [batch, k])}
-
-  def _recommend(self, user_id, k):
-    """The answer for one slice: item ids [n, k] and scores [n, k]."""
-    users = self._user_number.lookup(user_id)
-    known = users >= 0
-    length = tf.minimum(k, self._num_items)
-    scores, items = self._rank(tf.maximum(users, 0), known, length)
-    popular = tf.broadcast_to(self._popular[:length], tf.shape(items))
-    popular_scores = tf.broadcast_to(self._popular_scores[:length], tf.shape(scores))
-    items = tf.where(known[:, None], items, popular)
-    scores = tf.where(known[:, None], scores, popular_scores)
-    ids = tf.where(scores > -np.inf, tf.gather(self._item_ids, items), '')
-    padding = [[0, 0], [0, k - length]]
-    return (tf.pad(ids, padding, constant_values=''),
-            tf.pad(scores, padding, constant_values=-np.inf))
-
-  def _rank(self, users, known, length):
-    """Unseen items by the layer's score; of equal ones the lower item number comes first.
-
-    The layer is asked for as many more items as the slice's busiest user has seen, so that enough remain.
-
-    Args:
-      users: [n] int64 user numbers.
-      known: [n] bool; the rows of unknown users are ranked as if nothing were seen.
-      length: int32, at most the number of items.
-
-    Returns:
-      scores [n, length], -inf where a seen item had to be taken, and item numbers [n, length].
-    """
-    start, stop = tf.gather(self._indptr, users), tf.gather(self._indptr, users + 1)
-    count = tf.where(known, stop - start, 0)
-    busiest = tf.cast(tf.reduce_max(tf.concat([count, [0]], axis=0)), tf.int32)
-    depth = tf.minimum(length + busiest, self._num_items)
-    scores, items = self._retrieve(tf.gather(self._user_vectors, users), depth)
-
-    # The seen pairs as sorted keys row * num_items + item; the last one matches nothing.
-    row = tf.range(tf.shape(users, out_type=tf.int64)[0])
-    shift = tf.repeat(start - tf.cumsum(count, exclusive=True), count)
-    place = shift + tf.range(tf.size(shift, out_type=tf.int64))
-    keys = tf.repeat(row, count) * self._num_items + tf.gather(self._seen, place)
-    keys = tf.concat([keys, [tf.int64.max]], axis=0)
-    asked = tf.reshape(row[:, None] * self._num_items + tf.cast(items, tf.int64), [-1])
-    seen = tf.gather(keys, tf.searchsorted(keys, asked)) == asked
-    scores = tf.where(tf.reshape(seen, tf.shape(scores)), -np.inf, scores)
-    scores, order = tf.math.top_k(scores, length)
-    return scores, tf.gather(items, order, batch_dims=1)
+# Products of one slice's profiles with the memory's weights: about 30 MB.
+_MAX_SLICE_PRODUCTS = 1 << 20
+# Ridge of `fold_in`, in mean variances of what it maps from.
+_FOLD_IN_RIDGE = 1e-3
 
 
 def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_ids: Strings, item_ids: Strings,
-                 seen: csr.Csr, popularity: np.ndarray) -> None:
-  """Writes a SavedModel that plain TensorFlow can load and serve.
+                 seen: csr.Csr, popularity: np.ndarray, profile: Optional[scipy.sparse.csr_matrix] = None,
+                 weights: Optional[scipy.sparse.csr_matrix] = None, profile_scale: float = 1.) -> None:
+  """Writes a SavedModel that plain TensorFlow can load, serve and train further.
 
-  Its `serving_default` takes `user_id` (string [batch]) and `k` (int32 scalar) and returns
-  `item_id` (string [batch, k]) and `score` (float32 [batch, k]), best first. A known user gets the
-  items with the largest dot products among those that they have not seen, equal ones in the order of
-  `item_ids`. An unknown user gets the most popular items, with score log(1 + count). Slots beyond
-  the available items hold '' and -inf. A batch of any size is answered in slices of at most 1,024
-  users.
+  The score of a user and an item is the dot product of their vectors, plus (profile @ weights) of them if there
+  is a memory. Ids are strings, and every answer has `known` (bool [batch]), whether the one asked for was known.
+
+  - `serving_default`: `user_id` [batch] and `k` (int32 scalar) to `item_id` [batch, k] and `score` [batch, k],
+    best first. A known user gets the best items among those that they have not seen, equal ones in the order of
+    `item_ids`; an unknown one the most popular items, with log(1 + count) as score. Slots beyond the available
+    items hold '' and -inf.
+  - `recommend`: the same with `exclude` and `allow`, strings [batch or 1, m] padded with '': items that are left
+    out, and items of which alone the answer is made (a row without an id restricts nothing).
+  - `by_items`: `item_id` [batch, m], padded with '', what somebody has taken, and `k`, to the same answer; their
+    vector is made by `fold_in`, their profile has `profile_scale` at each item. `recommend_by_items` takes
+    `exclude` and `allow` as well.
+  - `similar_items`: `item_id` [batch] and `k` to other items by the cosine of their vectors.
+  - `embed_users` of `user_id`, `embed_items` of `item_id`: `embedding` [batch, d], zeros for unknown ids.
+  - `score`: `user_id` [batch] and `item_id` [batch] to `score` [batch], zero for unknown ids.
+
+  A batch of any size is answered in slices. The loaded object also has the variables `user_vectors` and
+  `item_vectors`, and functions: `user_number` and `item_number` of ids, and `score_pairs` of numbers, through which
+  gradients flow to the variables; the signatures answer with what training makes of these.
 
   Args:
     path: the folder to write; an older export there is replaced when the new one is complete.
@@ -123,19 +56,62 @@ def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_
     item_ids: [num_items] str, all different.
     seen: [num_users, num_items] items to leave out.
     popularity: [num_items] interaction counts.
+    profile: [num_users, num_items] float32, what the memory knows of users, or None.
+    weights: [num_items, num_items] float32, sparse; given if and only if `profile` is.
+    profile_scale: what the profile of somebody known by items alone has at each of these.
   """
   user_vectors = np.asarray(user_vectors, np.float32)
   item_vectors = np.asarray(item_vectors, np.float32)
-  indptr, indices = (np.asarray(part, np.int64) for part in (seen.indptr, seen.indices))
   popularity = np.asarray(popularity, np.float64)
-  _check(user_vectors, item_vectors, user_ids, item_ids, indptr, indices, popularity)
-  # Sorted inside each user, as the search for seen items needs.
-  owner = np.repeat(np.arange(len(user_vectors)), np.diff(indptr))
-  indices = indices[np.lexsort((indices, owner))]
-  seen = csr.Csr(indptr, indices, len(item_vectors))
-  server = _Server(user_vectors, item_vectors, user_ids, item_ids, seen, popularity)
+  _check(user_vectors, item_vectors, user_ids, item_ids, seen, popularity)
+  shape = len(user_vectors), len(item_vectors)
+  slice_users = max(1, min(_MAX_SLICE_USERS, _MAX_SLICE_SCORES // shape[1]))
+  # Columns ascend inside each row, as the search for seen items needs.
+  seen_matrix = _sparse(dataclasses.replace(seen, num_columns=shape[1]).matrix(), shape, 'seen items')
+  seen_matrix.data[:] = 1.
+  memory = None
+  if (profile is None) != (weights is None):
+    raise UserError('the export needs both profile and weights of a memory, or none of them.')
+  if profile is not None and weights is not None:
+    profile, weights = _sparse(profile, shape, 'profile'), _sparse(weights, (shape[1], shape[1]), 'weights')
+    if weights.nnz:
+      memory = Memory(profile, weights, profile_scale)
+      products = (profile != 0) @ np.diff(weights.indptr)
+      slice_users = max(1, min(slice_users, _MAX_SLICE_PRODUCTS // int(max(products.max(), 1))))
+  server = Server(user_vectors, item_vectors, _strings(user_ids), _strings(item_ids), seen_matrix, popularity,
+                  fold_in(seen_matrix, user_vectors, item_vectors), memory, slice_users)
   with files.replaced_directory(path) as temporary:
-    tf.saved_model.save(server, str(temporary), signatures={'serving_default': server.serve})
+    tf.saved_model.save(server, str(temporary), signatures=server.signatures())
+
+
+def fold_in(seen: scipy.sparse.csr_matrix, user_vectors: np.ndarray, item_vectors: np.ndarray
+            ) -> Tuple[np.ndarray, np.ndarray]:
+  """The affine map from the mean vector of what somebody has taken to a vector like those of users.
+
+  Ridge regression over the known users: a model's users live in a space of their own, and a mean of item vectors
+  would not be of their length.
+
+  Args:
+    seen: [num_users, num_items] binary.
+    user_vectors: [num_users, d].
+    item_vectors: [num_items, d].
+
+  Returns:
+    matrix [d, d] and offset [d], float64.
+  """
+  taken = np.diff(seen.indptr)
+  rows = np.flatnonzero(taken)
+  width = item_vectors.shape[1]
+  if not len(rows):
+    return np.eye(width), np.zeros(width)
+  means = np.asarray((seen[rows] @ item_vectors) / taken[rows, None], np.float64)
+  users = np.asarray(user_vectors[rows], np.float64)
+  mean, user_mean = means.mean(axis=0), users.mean(axis=0)
+  means -= mean
+  gram = means.T @ means
+  ridge = _FOLD_IN_RIDGE * np.trace(gram) / width + np.finfo(np.float32).tiny
+  matrix = np.linalg.solve(gram + ridge * np.eye(width), means.T @ (users - user_mean))
+  return matrix, user_mean - mean @ matrix
 
 
 def recommend(model: Any, user_ids: Sequence[str], k: int) -> list[list[tuple[str, float]]]:
@@ -166,7 +142,18 @@ def _strings(values: Strings) -> tf.Tensor:
   return tf.constant(list(values), tf.string, shape=[len(values)])
 
 
-def _check(user_vectors, item_vectors, user_ids, item_ids, indptr, indices, popularity) -> None:
+def _sparse(matrix: scipy.sparse.spmatrix, shape: Tuple[int, int], what: str) -> scipy.sparse.csr_matrix:
+  """A float32 CSR matrix with ascending columns in each row, or one sentence why it cannot be."""
+  if not scipy.sparse.issparse(matrix) or matrix.shape != shape:
+    raise UserError(f'the {what} of an export must be a sparse matrix of {shape[0]} rows and {shape[1]} columns.')
+  matrix = scipy.sparse.csr_matrix(matrix, dtype=np.float32, copy=True)
+  matrix.sum_duplicates()
+  if not np.isfinite(matrix.data).all():
+    raise UserError(f'the {what} of an export hold values that are not finite; they cannot be served.')
+  return matrix
+
+
+def _check(user_vectors, item_vectors, user_ids, item_ids, seen, popularity) -> None:
   """Refuses arrays that do not belong together."""
   for name, vectors, ids in (('user', user_vectors, user_ids), ('item', item_vectors, item_ids)):
     if not len(vectors) or len(vectors) != len(ids) or len(set(ids)) != len(ids):
@@ -174,9 +161,9 @@ def _check(user_vectors, item_vectors, user_ids, item_ids, indptr, indices, popu
                       f'{len(vectors)} vectors and {len(ids)} ids, {len(set(ids))} different.')
     if not np.isfinite(vectors).all():
       raise UserError(f'the {name} vectors hold values that are not finite; they cannot be served.')
-  if len(indptr) != len(user_vectors) + 1 or len(popularity) != len(item_vectors):
-    raise UserError(f'the export got seen items of {len(indptr) - 1} users and the popularity of '
+  if len(seen.indptr) != len(user_vectors) + 1 or len(popularity) != len(item_vectors):
+    raise UserError(f'the export got seen items of {len(seen.indptr) - 1} users and the popularity of '
                     f'{len(popularity)} items for {len(user_vectors)} users and '
                     f'{len(item_vectors)} items.')
-  if len(indices) and not 0 <= indices.min() <= indices.max() < len(item_vectors):
+  if len(seen.indices) and not 0 <= seen.indices.min() <= seen.indices.max() < len(item_vectors):
     raise UserError(f'the seen items must be numbers below {len(item_vectors)}.')

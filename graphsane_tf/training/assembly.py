@@ -24,14 +24,24 @@ def stream_of(config, log: Interactions) -> BlockStream:
 def context_of(config, log: Interactions, index: int) -> BlockContext:
   """What block `index` trains on, with the earlier rows that the configuration replays."""
   stream = stream_of(config, log)
-  block = stream.block(index)
+  return context_of_block(config, log, stream.block(index), stream.block(index - 1) if index else None)
+
+
+def context_of_block(config, log: Interactions, block: Block, previous: Optional[Block]) -> BlockContext:
+  """The same for a block that is cut in any way; `previous` is the one before it."""
   history = log.user[:block.train.start]
   if config.full_retrain:
     replayed = np.arange(len(history))
   else:
-    replayed = replay.REGISTRY[config.replay](config, (config.seed, index)).rows(history)
+    replayed = replay.REGISTRY[config.replay](config, (config.seed, block.index)).rows(history)
   size = backbones.REGISTRY[config.backbone].size_of(config.model)
-  return contexts.cut(log, block, stream.block(index - 1) if index else None, replayed, size)
+  return contexts.cut(log, block, previous, replayed, size)
+
+
+def scorer_of(config, context: BlockContext, model: Model) -> ranking.DotProduct:
+  """How a finished model of a block ranks: whoever measures, serves or exports one asks here."""
+  del config, context
+  return ranking.DotProduct(*model.backbone.representer(model.graph)())
 
 
 def measured(config) -> metrics.Options:

@@ -112,13 +112,14 @@ class BlockTrainer:
     self.represent = backbone.representer(self.model.graph)
     self._checkpoint = self.model.checkpoint(sampler=self.sampler)
 
-  def train(self, validate: Callable[..., Dict[str, float]],
+  def train(self, validate: Optional[Callable[..., Dict[str, float]]],
             on_epoch: Callable[[Dict[str, Any]], None]) -> Dict[str, Any]:
     """Trains until early stopping, then restores the best epoch.
 
     Args:
       validate: gives the validation metrics of final representations [num_users, D], [num_items, D],
-        and of lists that the sampler has made of them (`NegativeSampler.rank`).
+        and of lists that the sampler has made of them (`NegativeSampler.rank`). None trains for the most epochs,
+        of which the last one counts as the best.
       on_epoch: called with each new epoch's record.
 
     Returns:
@@ -164,14 +165,14 @@ class BlockTrainer:
     vectors = self.represent()
     self._check_weights(vectors, epoch)
     lists = None
-    if epoch + 1 < self._max_epochs and self._refreshes(epoch + 1):
+    if validate and epoch + 1 < self._max_epochs and self._refreshes(epoch + 1):
       rank_started = time.perf_counter()
       lists = self.sampler.rank(*vectors)
       sampler_seconds += time.perf_counter() - rank_started
-    metrics = validate(*vectors, lists)
+    metrics = validate(*vectors, lists) if validate else {}
     seconds = time.perf_counter() - started
 
-    value = metrics[SELECTION_METRIC]
+    value = metrics[SELECTION_METRIC] if validate else float(epoch)
     improved = value > state['best_value']
     state['epoch'] = epoch + 1
     state['wait'] = 0 if improved else state['wait'] + 1
@@ -197,9 +198,11 @@ class BlockTrainer:
     record = state['records'][-1]
     best = '*' if state['wait'] == 0 else ' '
     left = 0 if state['stopped'] else (self._max_epochs - state['epoch']) * seconds
+    validated = record['validation']
+    measured = f'recall@20 {validated[SELECTION_METRIC]:.4f}{best} ' if validated else ''
     self._log(f'block {record["block"]} epoch {record["epoch"]:2}/{self._max_epochs}  '
-              f'loss {record["losses"]["loss"]:.4f}  recall@20 {record["validation"][SELECTION_METRIC]:.4f}{best} '
-              f'{record["seconds"]:6.1f} s' + (f'  {left:.0f} s left' if left else ''))
+              f'loss {record["losses"]["loss"]:.4f}  {measured}{record["seconds"]:6.1f} s'
+              + (f'  {left:.0f} s left' if left else ''))
     if self._verbose:
       terms = '  '.join(f'{name} {value:.4f}' for name, value in record['losses'].items())
       self._log(f'  {terms}  {record["pairs_per_second"]:,.0f} pairs/s')

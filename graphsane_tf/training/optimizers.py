@@ -4,7 +4,7 @@ from typing import Dict
 import numpy as np
 import tensorflow as tf
 
-_SLOTS = ('m', 'v')
+SLOTS = ('m', 'v')
 
 
 def adam(learning_rate: float, variables) -> tf.keras.optimizers.Optimizer:
@@ -23,7 +23,7 @@ def grow_state(old, old_variables: Dict[str, tf.Variable], new,
   """Carries Adam's moments over to larger tables: old rows keep theirs, new rows start at zero."""
   new.iterations.assign(old.iterations)
   for name, variable in old_variables.items():
-    for slot in _SLOTS:
+    for slot in SLOTS:
       target = new.get_slot(new_variables[name], slot)
       value = np.zeros(target.shape, np.float32)
       value[tuple(slice(size) for size in variable.shape)] = old.get_slot(variable, slot).numpy()

@@ -1,9 +1,5 @@
 """Tests of the SavedModel export."""
-import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import graphsane_tf  # Selects legacy Keras.
 import numpy as np
@@ -13,37 +9,18 @@ import tensorflow as tf
 from graphsane_tf.errors import UserError
 from graphsane_tf.graph import csr
 from graphsane_tf.serving import export
-
-NUM_USERS, NUM_ITEMS, DIMENSION = 37, 101, 6
-USER_IDS = [f'usér-{number}' for number in range(NUM_USERS - 1)] + ['用户 "x",\n']
-ITEM_IDS = [f'item-{number}' for number in range(NUM_ITEMS - 1)] + ['商品 ☕']
-
-
-def _arrays(seed=0):
-  """Small integer vectors: exact scores, many ties. User 3 saw all items, user 4 none."""
-  rng = np.random.default_rng(seed)
-  seen = rng.random((NUM_USERS, NUM_ITEMS)) < 0.2
-  seen[3], seen[4] = True, False
-  indptr = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-  return {
-      'user_vectors': rng.integers(-2, 3, (NUM_USERS, DIMENSION)).astype(np.float32),
-      'item_vectors': rng.integers(-2, 3, (NUM_ITEMS, DIMENSION)).astype(np.float32),
-      'user_ids': USER_IDS, 'item_ids': ITEM_IDS, 'seen': csr.Csr(indptr, np.nonzero(seen)[1], NUM_ITEMS),
-      'popularity': rng.integers(0, 20, NUM_ITEMS)}
+from tests.serving.arrays import (
+    DIMENSION, ITEM_IDS, NUM_ITEMS, NUM_USERS, USER_IDS, arrays as make_arrays, best, dense_scores, seen_by)
 
 
 def _oracle(arrays, user, k):
   """[(item id, score)] of one known user."""
-  scores = (arrays['item_vectors'] @ arrays['user_vectors'][user]).astype(np.float64)
-  indptr, indices = arrays['seen'].indptr, arrays['seen'].indices
-  scores[indices[indptr[user]:indptr[user + 1]]] = -np.inf
-  order = np.argsort(-scores, kind='stable')[:k]
-  return [(ITEM_IDS[item], scores[item]) for item in order if scores[item] > -np.inf]
+  return best(dense_scores(arrays)[user], seen_by(arrays, user), k)
 
 
 @pytest.fixture(scope='module')
 def arrays():
-  return _arrays()
+  return make_arrays()
 
 
 @pytest.fixture(scope='module')
@@ -113,7 +90,7 @@ def test_answers_are_right_within_the_rounding_of_a_product(tmp_path):
   """With twins in the catalogue, whose scores any product may round differently."""
   rng = np.random.default_rng(2)
   arrays = dict(
-      _arrays(), seen=csr.from_pairs([], [], NUM_USERS, NUM_ITEMS),
+      make_arrays(), seen=csr.from_pairs([], [], NUM_USERS, NUM_ITEMS),
       user_vectors=rng.normal(size=(NUM_USERS, 48)),
       item_vectors=rng.normal(size=(7, 48))[rng.integers(7, size=NUM_ITEMS)])
   export.export_block(tmp_path / 'm', **arrays)
@@ -132,34 +109,6 @@ def test_unsorted_seen_items_are_accepted(tmp_path, arrays):
   export.export_block(tmp_path / 'm', **dict(arrays, seen=csr.Csr(indptr, mixed, NUM_ITEMS)))
   assert export.recommend(tmp_path / 'm', USER_IDS[:3], 9) == [
       _oracle(arrays, user, 9) for user in range(3)]
-
-
-_CLIENT = '''
-import json, sys
-for name in ('graphsane_tf', 'tensorflow_recommenders', 'tf_keras'):
-  sys.modules[name] = None  # Any attempt to import it fails.
-import tensorflow as tf
-model = tf.saved_model.load(sys.argv[1])
-answer = model.signatures['serving_default'](
-    user_id=tf.constant(json.loads(sys.argv[2])), k=tf.constant(11))
-print(json.dumps({
-    'score': answer['score'].numpy().tolist(),
-    'item_id': [[item.decode() for item in row] for row in answer['item_id'].numpy()]}))
-'''
-
-
-def test_a_fresh_process_needs_only_tensorflow(path, model, tmp_path):
-  users = USER_IDS + ['nobody']
-  clean = {name: value for name, value in os.environ.items()
-           if name not in ('TF_USE_LEGACY_KERAS', 'PYTHONPATH')}
-  done = subprocess.run(
-      [sys.executable, '-I', '-c', _CLIENT, str(path), json.dumps(users)], cwd=tmp_path, env=clean,
-      capture_output=True, text=True, check=False)
-  assert done.returncode == 0, done.stderr
-  answer = json.loads(done.stdout.splitlines()[-1])
-  here = model.signatures['serving_default'](user_id=tf.constant(users), k=tf.constant(11))
-  assert answer['item_id'] == [[item.decode() for item in row] for row in here['item_id'].numpy()]
-  np.testing.assert_array_equal(np.array(answer['score'], np.float32), here['score'].numpy())
 
 
 def test_tables_are_not_graph_constants(tmp_path, path):

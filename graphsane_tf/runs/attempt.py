@@ -1,0 +1,215 @@
+"""One new version of a store: trained, judged, trained on all rows, and published or put away."""
+import dataclasses
+import time
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from graphsane_tf import config as config_lib
+from graphsane_tf import files
+from graphsane_tf.blocks.context import BlockContext
+from graphsane_tf.data import growing
+from graphsane_tf.runs import capacity, changes, gate
+from graphsane_tf.runs.store import Store
+from graphsane_tf.training import assembly, optimizers
+from graphsane_tf.training.block import BlockTrainer, Model, new_model
+from graphsane_tf.training.store import BlockStore
+
+Say = Callable[[str], None]
+# With fewer rows held out than this nothing can be measured, and more than this tell nothing more.
+MIN_HELD, MAX_HELD = 20, 20_000
+# Metrics that are printed.
+SHOWN = (gate.SELECTION_METRIC, 'ndcg@20')
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+  """What an update has come to.
+
+  Attributes:
+    decision: 'published', 'refused' or 'nothing' (there was nothing new).
+    version: the one that is served now.
+    sentence: what happened.
+    manifest: of the version made, published or not; None if there was none.
+  """
+  decision: str
+  version: int
+  sentence: str
+  manifest: Optional[Dict[str, Any]] = None
+
+
+def refusal(manifest: Dict[str, Any], current: int) -> str:
+  return (f'version {manifest["number"]} is not published and version {current} stays: {manifest["gate"]["reason"]} '
+          'Its rows wait for the next update.')
+
+
+def _changed(config, fields: Dict[str, Any]):
+  """A resolved configuration with other values of some fields."""
+  copy = config_lib.restored(config.to_dict())
+  copy.update_from_flattened_dict(fields)
+  return config_lib.resolved(copy)
+
+
+def _moved(config, context: BlockContext, previous: Model) -> Model:
+  """A model's weights with the graph of a later block; new nodes begin as the mean of their neighbours."""
+  config = _changed(config, {'model.new_rows': 'neighbours'})
+  model = new_model(config, context, config.train.learning_rate)
+  model.backbone.grow_from(previous.backbone, model.graph)
+  optimizers.grow_state(previous.optimizer, previous.backbone.named_variables(), model.optimizer,
+                        model.backbone.named_variables())
+  return model
+
+
+class Attempt:
+  """One new version, from the rows that the parent has not been trained on."""
+
+  def __init__(self, store: Store, kept: growing.KeptLog, parent: Optional[Dict[str, Any]], margin: float, say: Say):
+    self._store, self._kept, self._parent, self._margin, self._say = store, kept, parent, margin, say
+    self._log = kept.interactions
+    self._config = store.config
+    self._index = parent['update'] + 1 if parent else 0
+    self._first = parent['data']['rows'] if parent else 0
+    self._stop = len(self._log)
+    held_out = min(int(store.settings.holdout * (self._stop - self._first)), MAX_HELD)
+    self._cut = self._stop - (held_out if held_out >= MIN_HELD else 0)
+    self._middle = (self._cut + self._stop) // 2
+    self._number = store.versions.next_number()
+    self._seconds: Dict[str, float] = {}
+
+  def run(self) -> Outcome:
+    """Trains, judges and publishes or refuses."""
+    store, started = self._store, time.perf_counter()
+    self._settle()
+    capacity.check(self._config, self._block(self._stop))
+    previous = self._previous()
+    manifest, judged = self._choose(previous) if self._cut < self._stop else self._unjudged()
+    refused = manifest['gate']['decision'] == 'refused'
+    context, model = judged if refused else self._final(previous, manifest)
+    self._say('writing the version')
+    scorer = assembly.scorer_of(self._config, context, model)
+    manifest['drift'] = changes.facts(self._log, context, scorer, previous and previous[2])
+    manifest['seconds'] = {name: round(value, 3) for name, value in self._seconds.items()}
+    store.stage(self._kept, context, model, scorer, manifest, started)
+    if refused:
+      self._say('putting it away')
+      store.versions.reject(store.staging, self._number)
+      files.remove(store.work)
+      current = store.manifest()['number']
+      return Outcome('refused', current, refusal(manifest, current), manifest)
+    self._say('publishing')
+    store.versions.publish(store.staging, self._number)
+    files.remove(store.work)
+    return Outcome('published', self._number,
+                   f'version {self._number} is published ({manifest["kind"]}): {manifest["gate"]["reason"]}',
+                   store.manifest(self._number))
+
+  def _settle(self) -> None:
+    """Goes on with the work of the same attempt, and deletes that of any other."""
+    store = self._store
+    plan = {'number': self._number, 'parent': self._parent and self._parent['number'], 'first': self._first,
+            'cut': self._cut, 'stop': self._stop, 'fingerprint': self._log.fingerprint}
+    path = store.work / 'plan.json'
+    if not path.exists() or files.read_json(path) != plan:
+      files.remove(store.work)
+      files.write_json(path, plan)
+
+  def _block(self, stop: int):
+    return self._store.block(self._log, self._index, self._first, stop, slice(self._cut, self._middle))
+
+  def _previous(self) -> Optional[Tuple[Model, BlockContext, Any]]:
+    """The parent's model, what it knows and how it ranks."""
+    if self._parent is None:
+      return None
+    context = self._store.context_of(self._parent, self._kept)
+    model = self._store.model(self._parent, context)
+    return model, context, assembly.scorer_of(self._config, context, model)
+
+  def _train(self, folder: str, config, context: BlockContext, previous, validate) -> Tuple[Dict[str, Any], Model]:
+    """Trains in a folder of its own, from where it was cut off."""
+    place = files.make_directory(self._store.work / folder)
+    start = None if previous is None or config.full_retrain else previous[0]
+    trainer = BlockTrainer(config, context, start, BlockStore(place, self._index), self._say)
+    state = trainer.train(validate, lambda record: None)
+    self._seconds[folder] = state['train_seconds']
+    return state, trainer.model
+
+  def _choose(self, previous):
+    """Chooses epochs on the first half of the held-out rows and judges on the second.
+
+    Returns:
+      The manifest so far, and (context, model) of the better move.
+    """
+    config, log, store = self._config, self._log, self._store
+    block = self._block(self._cut)
+    context = store.context(self._kept, block)
+    self._say(f'choosing the epochs: {self._cut - self._first:,} rows to train on, {self._middle - self._cut:,} to '
+              f'choose with, {self._stop - self._middle:,} to judge with')
+    validate = assembly.validator(config, log, block, context)
+    state, model = self._train('choose', config, context, previous, validate)
+    began = time.perf_counter()
+    rows = slice(self._middle, self._stop)
+    judge = gate.Judge(log.user[rows], log.item[rows], log.num_users, assembly.measured(config))
+    models = {'trained': model}
+    if previous is not None:
+      models['graph_only'] = _moved(config, context, previous[0])
+    measured = {name: judge.measure(assembly.scorer_of(config, context, move), context)
+                for name, move in models.items()}
+    if previous is not None:
+      measured['current'] = judge.measure(previous[2], previous[1])
+    measured['popularity'] = judge.measure_popularity(gate.recent_counts(context, log.time), context)
+    verdict = gate.decide(measured, self._margin)
+    if previous is None:
+      verdict['decision'] = 'first'
+    self._seconds['judge'] = time.perf_counter() - began
+    for name, result in measured.items():
+      self._say(f'  {name:12} ' + '  '.join(f'{metric} {result.metrics[metric]:.4f}' for metric in SHOWN))
+    self._say(f'gate: {verdict["reason"]}')
+    moved = verdict['chosen']
+    epochs, epochs_from = (state['best_epoch'], 'validation') if moved == 'trained' else (0, 'none')
+    manifest = self._manifest(
+        verdict, moved, epochs, epochs_from,
+        {'rows_trained': [self._first, self._cut], 'validation_rows': [self._cut, self._middle],
+         'judged_rows': [self._middle, self._stop], 'epochs': state['best_epoch'],
+         'validation': state['validation']})
+    if verdict['decision'] == 'refused':
+      manifest['trained']['rows'] = [self._first, self._cut]
+    return manifest, (context, models[moved])
+
+  def _unjudged(self):
+    """The manifest of a day with too few rows to hold any out."""
+    parent, train = self._parent, self._config.train
+    if parent is None:
+      epochs = train.base_epochs
+    else:
+      epochs = parent['trained']['epochs'] if parent['update'] else train.min_epochs
+    moved = 'trained' if epochs else 'graph_only'
+    rows = self._stop - self._first
+    reason = (f'{rows:,} rows are too few to hold any out: not judged, and as many epochs as before '
+              f'({epochs}).')
+    self._say(reason)
+    verdict = {'decision': 'unjudged', 'chosen': moved, 'reason': reason, 'metric': gate.SELECTION_METRIC,
+               'margin': self._margin, 'options': {}, 'users': 0, 'difference': None}
+    return self._manifest(verdict, moved, epochs, 'earlier', {
+        'rows_trained': None, 'validation_rows': None, 'judged_rows': None, 'epochs': None, 'validation': {}}), None
+
+  def _manifest(self, verdict, moved: str, epochs: int, epochs_from: str, measured) -> Dict[str, Any]:
+    parts = [part for part in self._kept.parts if part['first_row'] >= self._first]
+    names = [field.name for field in dataclasses.fields(growing.Arrival)]
+    return {
+        'number': self._number, 'kind': moved if self._parent else 'base',
+        'parent': self._parent and self._parent['number'], 'update': self._index,
+        'arrived': {**{name: parts[-1][name] for name in names},
+                    'waiting': sum(part['rows'] for part in parts[:-1]),
+                    'files': [{name: part[name] for name in ('file', 'sha256')} for part in parts]},
+        'trained': {'epochs': epochs, 'epochs_from': epochs_from, 'rows': [self._first, self._stop]},
+        'measured': measured, 'gate': verdict}
+
+  def _final(self, previous, manifest) -> Tuple[BlockContext, Model]:
+    """The model that is served: the same move, with all rows."""
+    context = self._store.context(self._kept, self._block(self._stop))
+    epochs = manifest['trained']['epochs']
+    if not epochs:
+      return context, _moved(self._config, context, previous[0])
+    self._say(f'training on all {self._stop - self._first:,} rows for {epochs} epochs')
+    config = _changed(self._config, {f'train.{name}': epochs for name in (
+        'epochs', 'min_epochs', 'base_epochs', 'base_min_epochs')})
+    _, model = self._train('final', config, context, previous, None)
+    return context, model

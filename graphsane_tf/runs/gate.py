@@ -1,0 +1,135 @@
+"""Whether a candidate may be published: it and its rivals on the newest rows, by one protocol, paired over users."""
+import dataclasses
+from typing import Any, Dict, Optional
+
+import numpy as np
+
+from graphsane_tf.blocks.context import BlockContext
+from graphsane_tf.evaluation import metrics, protocol, ranking, significance
+from graphsane_tf.training.block import SELECTION_METRIC
+
+# How far back recent popularity looks, in seconds.
+RECENT = 7 * 86400
+# What may be published, of which the first wins a tie, and what they are compared with.
+MOVES = ('trained', 'graph_only')
+
+
+class Popularity(ranking.Scorer):
+  """The same scores for all users: counts of the items."""
+
+  def __init__(self, counts: np.ndarray, num_users: int):
+    """Takes [num_items] counts."""
+    self._counts = counts.astype(np.float32)
+    self.num_users, self.num_items = num_users, len(counts)
+
+  def tile(self, start, stop):
+    def write(users, out):
+      del users
+      out[:] = self._counts[start:stop]
+    return write
+
+
+class Everyone(ranking.Scorer):
+  """A model that ranks the users whom it does not know by popularity, as it is served."""
+
+  def __init__(self, scorer: ranking.Scorer, counts: np.ndarray, num_users: int):
+    """Takes the model, [num_items] counts and how many users there are in all."""
+    self._scorer = scorer
+    self._popular = Popularity(counts, num_users)
+    self.num_users, self.num_items = num_users, scorer.num_items
+
+  def tile(self, start, stop):
+    known_tile, popular_tile = self._scorer.tile(start, stop), self._popular.tile(start, stop)
+
+    def write(users, out):
+      known = users < self._scorer.num_users
+      if known.all():
+        known_tile(users, out)
+        return
+      popular_tile(users, out)
+      if known.any():
+        scores = np.empty((int(known.sum()), stop - start), np.float32)
+        known_tile(users[known], scores)
+        out[known] = scores
+
+    return write
+
+
+@dataclasses.dataclass(frozen=True)
+class Judge:
+  """The rows that rivals are compared on.
+
+  Attributes:
+    users, items: [m] held-out pairs.
+    num_users: users in all.
+    options: what is measured.
+  """
+  users: np.ndarray
+  items: np.ndarray
+  num_users: int
+  options: metrics.Options
+
+  def measure(self, scorer: ranking.Scorer, context: BlockContext) -> protocol.EvaluationResult:
+    """A model as it would be served: with the rows, users and items that its context knows."""
+    return self._evaluate(Everyone(scorer, context.popularity, self.num_users), context)
+
+  def measure_popularity(self, counts: np.ndarray, context: BlockContext) -> protocol.EvaluationResult:
+    """[num_items] counts as a ranking for everyone; what the context knows to be seen is left out."""
+    return self._evaluate(Popularity(counts, self.num_users), context)
+
+  def _evaluate(self, scorer, context):
+    seen = context.history.resized(self.num_users, context.num_items)
+    return protocol.evaluate_block(scorer, seen, self.users, self.items, context.popularity, self.options)
+
+
+def recent_counts(context: BlockContext, time: np.ndarray) -> np.ndarray:
+  """[num_items] interactions of each item in the last days of a context's rows.
+
+  Args:
+    context: the rows.
+    time: [num_rows or more] seconds of each row of the log.
+  """
+  time = time[:context.num_rows]
+  recent = time > time.max() - RECENT
+  return np.bincount(context.log_items[recent], minlength=context.num_items)
+
+
+def decide(measured: Dict[str, protocol.EvaluationResult], margin: float) -> Dict[str, Any]:
+  """The part 'gate' of a manifest.
+
+  The better of the moves is chosen and compared with the best of the rest: what is served now, and popularity.
+
+  Args:
+    measured: the moves that were tried and their rivals, all on the same users.
+    margin: how much worse, relative to the best rival, the chosen one may be.
+  """
+  value = {name: result.metrics[SELECTION_METRIC] for name, result in measured.items()}
+  moves = [name for name in MOVES if name in measured]
+  chosen = max(moves, key=lambda name: value[name])
+  rivals = [name for name in measured if name not in MOVES]
+  best = max(rivals, key=lambda name: value[name]) if rivals else None
+  gate: Dict[str, Any] = {
+      'metric': SELECTION_METRIC, 'margin': margin,
+      'options': {name: result.metrics for name, result in measured.items()},
+      'users': len(next(iter(measured.values())).per_user['user']), 'chosen': chosen}
+  if best is None:
+    return {**gate, 'decision': chosen, 'difference': None, 'reason': 'there is nothing to compare it with.'}
+  difference = measured[chosen].per_user[SELECTION_METRIC] - measured[best].per_user[SELECTION_METRIC]
+  interval = significance.interval(difference)
+  passed = value[chosen] >= (1. - margin) * value[best]
+  words = f'{SELECTION_METRIC} {value[chosen]:.4f} against {value[best]:.4f} of {best}'
+  return {**gate, 'decision': chosen if passed else 'refused',
+          'difference': {'against': best, 'mean': interval.mean, 'low': interval.low, 'high': interval.high},
+          'reason': f'{chosen} has {words} ({shown(interval.mean, interval.low, interval.high)} over '
+                    f'{interval.count:,} users){_verdict(passed, value[chosen] >= value[best], margin)}.'}
+
+
+def _verdict(passed: bool, ahead: bool, margin: float) -> str:
+  if ahead:
+    return ''
+  return f', {"within" if passed else "more than"} the margin of {100 * margin:g} %{"" if passed else " below"}'
+
+
+def shown(mean: float, low: Optional[float], high: Optional[float]) -> str:
+  """'+0.0012, 95 % interval -0.0003 to +0.0027'."""
+  return f'{mean:+.4f}' + ('' if low is None else f', 95 % interval {low:+.4f} to {high:+.4f}')
