@@ -23,7 +23,7 @@ SANE_VARIANTS = {
 # Flags of the command line that are short for --config.FIELD=VALUE, and their fields.
 SHORT_FLAGS = {
     'backbone': 'backbone', 'kd': 'kd', 'replay': 'replay', 'sampler': 'sampler', 'clusters': 'clusters',
-    'sane_variant': 'sane_variant', 'full_retrain': 'full_retrain', 'base_from': 'base_from', 'seed': 'seed',
+    'sane_variant': 'sane_variant', 'memory': 'memory', 'peer': 'peer', 'full_retrain': 'full_retrain', 'base_from': 'base_from', 'seed': 'seed',
     'base_epochs': 'train.base_epochs', 'epochs': 'train.epochs', 'batch_size': 'train.batch_size',
     'learning_rate': 'train.learning_rate', 'embedding_dim': 'model.embedding_dim',
     'replay_ratio': 'replay_options.ratio', 'replay_window': 'replay_options.window'}
@@ -49,6 +49,10 @@ def default_config() -> config_dict.ConfigDict:
   c.clusters = 'structural'
   # Kind of SANE: a name in SANE_VARIANTS.
   c.sane_variant = 'band'
+  # Closed-form memory of all history beside the graph model: a name in graphsane_tf.memory.
+  c.memory = 'none'
+  # A simple model that is fitted instead of training: a name in graphsane_tf.peers.
+  c.peer = 'none'
   # Another run's folder whose base block is taken over, or '' to train one.
   c.base_from = ''
 
@@ -272,6 +276,16 @@ def default_config() -> config_dict.ConfigDict:
   # inverse_degree draws a row by (1 / its user's degree) ^ exponent (the paper 1, released 3).
   c.replay_options.exponent = 1.0
 
+  c.memory_options = config_dict.ConfigDict()
+  # Items from which an item's score is made, at most: those that are taken together with it most.
+  c.memory_options.neighbours = 100
+  # Ridge of the regressions on them (lambda of EASE).
+  c.memory_options.regularisation = 100.0
+  # Added to the denominator of cosines, so that those of few users count less ('knn').
+  c.memory_options.shrinkage = 10.0
+  # A user's item weighs half as much after so many further ones; 0 weighs all equally.
+  c.memory_options.half_life = 40.0
+
   c.evaluation = config_dict.ConfigDict()
   # Cut-offs of the metrics.
   c.evaluation.cutoffs = (5, 10, 15, 20)
@@ -308,6 +322,8 @@ def _check_together(c: config_dict.ConfigDict) -> None:
   if c.full_retrain and (c.kd != 'none' or c.replay != 'none'):
     raise UserError('--full_retrain trains on everything from fresh weights and takes no distiller '
                     'or replay: leave out --kd and --replay.')
+  if c.peer != 'none' and c.base_from:
+    raise UserError('--peer fits a simple model in seconds and takes no base block: leave out --base_from.')
   # Without a sampler all negatives are uniform, however few.
   if c.sampler != 'uniform' and c.train.num_sampler_negatives > c.train.num_negatives:
     raise UserError(f'config.train.num_sampler_negatives is {c.train.num_sampler_negatives}; it must be '

@@ -124,6 +124,8 @@ RULES: Dict[str, Rule] = {
     'sampler': key_of('negatives.REGISTRY'),
     'clusters': key_of('clustering.REGISTRY'),
     'sane_variant': key_of('config.SANE_VARIANTS'),
+    'memory': key_of('memory.REGISTRY'),
+    'peer': key_of('peers.REGISTRY'),
     'base_from': Rule(str),
     'blocks.base_fraction': PROBABILITY,
     'blocks.num_incremental': COUNT,
@@ -224,6 +226,11 @@ RULES: Dict[str, Rule] = {
     'replay_options.window': SHARE,
     # A power above that makes the chance of a busy user's row 0 in a float.
     'replay_options.exponent': Rule(float, low=0, high=10),
+    # Systems of that size are solved for every item.
+    'memory_options.neighbours': Rule(int, low=1, high=1000),
+    'memory_options.regularisation': POSITIVE,
+    'memory_options.shrinkage': WEIGHT,
+    'memory_options.half_life': WEIGHT,
     # Every user has a list of the largest one's length in memory.
     'evaluation.cutoffs': Rule(int, low=1, high=10_000, length=(1, 100)),
     'evaluation.map_denominator': one_of('relevant', 'truncated'),

@@ -74,6 +74,10 @@ class DotProduct(Scorer):
         np.asarray(part).astype(np.float32, copy=False) for part in (user_vectors, item_vectors))
     self.num_users, self.num_items = len(self.user_vectors), len(self.item_vectors)
 
+  def cut(self, num_users: int, num_items: int) -> 'DotProduct':
+    """The scores of the first users and items."""
+    return DotProduct(self.user_vectors[:num_users], self.item_vectors[:num_items])
+
   def tile(self, start, stop):
     items = self.item_vectors[start:stop].T
 

@@ -15,6 +15,9 @@ class Memory(abc.ABC):
   popularity is learned (`graphsane_tf.memory.mixing`).
   """
 
+  # Whether anything is remembered at all.
+  counts = True
+
   def __init__(self, config):
     """Takes the whole configuration."""
     self.config = config
@@ -29,6 +32,8 @@ class Memory(abc.ABC):
 
 class NoMemory(Memory):
   """The graph model alone; nothing is counted."""
+
+  counts = False
 
   def weights(self, statistics):
     return None

@@ -28,6 +28,12 @@ class Mixture:
   popularity: float = 0.
   recent: float = 0.
 
+  def words(self) -> str:
+    """'4 graph + 1 memory + 0.5 recent popularity'."""
+    counted = {'popularity': self.popularity, 'recent popularity': self.recent}
+    parts = {'graph': 1., **counted} if self.graph == np.inf else {'graph': self.graph, 'memory': 1., **counted}
+    return ' + '.join(f'{weight:g} {name}' for name, weight in parts.items() if weight)
+
   def to_json(self) -> Dict[str, Any]:
     return {name: 'inf' if value == np.inf else value for name, value in dataclasses.asdict(self).items()}
 
@@ -37,7 +43,7 @@ class Mixture:
 
 
 # The graph model's weights beside a memory of weight 1.
-_GRAPH = (0., 1., 2., 4., 8., 16., np.inf)
+_GRAPH = (0., .25, .5, 1., 2., 4., 8., 16., np.inf)
 _COUNTS = ((0., 0.), (.5, 0.), (1., 0.), (2., 0.), (0., .5), (0., 1.), (0., 2.))
 
 

@@ -2,6 +2,7 @@
 from graphsane_tf.registry import Registry
 
 REGISTRY = Registry('peer', {
+    'none': 'graphsane_tf.peers.base:NoPeer',
     'popularity': 'graphsane_tf.peers.popularity:Popularity',
     'neighbours': 'graphsane_tf.peers.neighbours:Neighbours',
     'ease': 'graphsane_tf.peers.ease:Ease',

@@ -18,12 +18,23 @@ class Peer(abc.ABC):
   base block's validation rows best is used in all later blocks.
   """
 
+  # Whether there is anything to fit: not for 'none', where the graph model is trained.
+  fitted = True
   # Values to choose from for each setting; the first of each is the default.
   settings: Dict[str, List[Any]] = {}
 
   @abc.abstractmethod
   def fit(self, context, **settings) -> ranking.Scorer:
     """A model of all rows of a `BlockContext`, with one value of each setting."""
+
+
+class NoPeer(Peer):
+  """No peer: the graph model is trained."""
+
+  fitted = False
+
+  def fit(self, context, **settings):
+    return ranking.DotProduct(np.zeros((context.num_users, 1)), np.zeros((context.num_items, 1)))
 
 
 def choices(settings: Dict[str, List[Any]]) -> List[Dict[str, Any]]:

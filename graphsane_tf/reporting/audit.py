@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 import numpy as np
 import tensorflow as tf
 
-from graphsane_tf.evaluation import metrics, protocol
+from graphsane_tf.evaluation import metrics, protocol, ranking
 from graphsane_tf.graph import csr, views
 from graphsane_tf.random import Seeds, host_seed
 
@@ -114,7 +114,7 @@ def zero_masked_top(user_vectors: np.ndarray, item_vectors: np.ndarray, users: n
 def _recall(run, context, rows: slice, vectors, zero_mask: bool) -> float:
   """Mean Recall@20 of the known users with held-out items."""
   if not zero_mask:
-    return run.evaluate(context, rows, *vectors).metrics.get(METRIC, 0.)
+    return run.evaluate(context, rows, ranking.DotProduct(*vectors)).metrics.get(METRIC, 0.)
   user, item = run.interactions.user[rows], run.interactions.item[rows]
   known = user < context.num_users
   users, held = protocol.group(user[known], item[known])

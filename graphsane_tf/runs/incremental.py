@@ -4,20 +4,22 @@ import io
 import json
 import pathlib
 import textwrap
-from typing import Any, Callable, Dict, Iterator, List, Optional
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
 
 from graphsane_tf import __version__
 from graphsane_tf import config as config_lib
-from graphsane_tf import files, negatives
+from graphsane_tf import files, memory, negatives, peers
 from graphsane_tf.blocks.stream import Block
 from graphsane_tf.data import prepare
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import forgetting, ranking
+from graphsane_tf.peers import base as peers_base
 from graphsane_tf.serving import export
 from graphsane_tf.runs import folder as folder_lib
 from graphsane_tf.runs import source
@@ -26,7 +28,10 @@ from graphsane_tf.runs import screen
 from graphsane_tf.runs import capacity
 from graphsane_tf.runs import workdir as workdir_lib
 from graphsane_tf.training import assembly
+from graphsane_tf.training import scoring as scoring_lib
 from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model, new_model
+from graphsane_tf.training.scoring import Evidence, Scoring
+from graphsane_tf.training.store import fresh_state
 from graphsane_tf.blocks.context import BlockContext
 
 
@@ -95,6 +100,10 @@ class IncrementalRun:
     self._profile = profile
     self._verbose = verbose
     negatives.REGISTRY[self.config.sampler].check(self.config, interactions)
+    self._peer = peers.REGISTRY[self.config.peer]()
+    self._remembers = memory.REGISTRY[self.config.memory].counts
+    # Of the block trained last in this process.
+    self._scoring: Optional[Scoring] = None
     self._identity = json.loads(json.dumps({
         'data': {**data.to_json(), 'fingerprint': interactions.fingerprint},
         'config': self.config.to_dict()}))
@@ -134,7 +143,7 @@ class IncrementalRun:
     self._log(screen.results_table(results))
     self._log(screen.forgetting_table(results))
     self._log(f'results   {self.workdir / "results.json"}')
-    for entry in results['blocks']:
+    for entry in results['blocks'] if not self._peer.fitted else ():
       self._log(f'SavedModel of block {entry["block"]}   {self.workdir / "export" / str(entry["block"])}')
     return results
 
@@ -168,18 +177,22 @@ class IncrementalRun:
     elif not self.folder.writable:
       raise UserError(f'no permission to write in {self.workdir}, where block {index} is not finished: '
                       'choose another --workdir, or mend its permissions.')
-    if self.config.full_retrain:
-      previous = None
-    elif index and previous is None:
+    if self._peer.fitted:
+      self._fit_block(index)
+      return None
+    if index and previous is None and (self._remembers or not self.config.full_retrain):
       previous = self.load_model(index - 1)
     block = self.stream.block(index)
     context = self.context(index)
+    scoring, evidence = self._scoring_of(context, previous)
+    if self.config.full_retrain:
+      previous = None
     self._log(f'block {index}: {len(context.users):,} pairs, {block.num_users:,} users '
               f'({block.num_users - context.num_old_users:,} new), {block.num_items:,} items '
               f'({block.num_items - context.num_old_items:,} new)')
     trainer = BlockTrainer(self.config, context, previous, store, self._log,
                            self.workdir / 'tensorboard' if self._profile else None, self._verbose)
-    validate = assembly.validator(self.config, self.interactions, block, context)
+    validate = assembly.validator(self.config, self.interactions, block, context, scoring)
 
     board = Board(self.workdir / 'tensorboard', self.config)
 
@@ -187,57 +200,130 @@ class IncrementalRun:
       board.add(record, len(self._write_records()))
 
     state = trainer.train(validate, on_epoch)
-    self._finish(context, block, state, trainer)
+    vectors = [np.asarray(part) for part in trainer.represent()]
+    scorer = scoring(*vectors)
+    self._export(context, block, scorer)
+    told = trainer.sampler.report()
+    extra = {'propagation': trainer.propagation, 'sampler': told.facts, **self._mixed(context, block, scoring, vectors)}
+    if evidence:
+      extra['mixing']['evidence'] = scoring_lib.to_json(evidence)
+    tested = self._finish(context, block, state, scorer, extra, told.users)
+    extra['on_blocks'] = self._on_blocks(block, tested, scorer)
+    self._done(index, state)
     return trainer.model
 
-  def _finish(self, context: BlockContext, block: Block, state, trainer: BlockTrainer) -> None:
-    """Tests the block's model, exports it and marks the block as done."""
-    index = block.index
-    user_vectors, item_vectors = (np.asarray(v) for v in trainer.represent())
-    tested = self.evaluate(context, block.test, user_vectors, item_vectors)
+  def _scoring_of(self, context: BlockContext, previous: Optional[Model]) -> Tuple[Scoring, Evidence]:
+    """How the block's representations rank, and what its rows have shown about that, by the state before it."""
+    index, evidence, before = context.index, {}, None
+    evidences = []
+    if self._remembers and previous is not None:
+      before = self._scoring
+      if before is None or before.context.index != index - 1:
+        before = Scoring(self.config, self.context(index - 1))
+      vectors = previous.backbone.representer(previous.graph)()
+      evidence = before.evidence(*vectors, context, (self.config.seed, index))
+      saved = (self.folder.store(block).load() for block in range(1, index))
+      evidences = [scoring_lib.from_json(state['result']['mixing'].get('evidence', ()))
+                   for state in saved if state and state.get('result', {}).get('mixing')]
+    scoring = self._scoring = Scoring(self.config, context, [*evidences, evidence], before)
+    if scoring.mixture is not None:
+      self._log(f'block {index} score: {scoring.mixture.words()}')
+    return scoring, evidence
+
+  def _mixed(self, context: BlockContext, block: Block, scoring: Scoring, vectors) -> Dict[str, Any]:
+    """What the graph model and the memory give alone on the test rows, beside the mixture; {} without a memory."""
+    if scoring.mixture is None:
+      return {}
+    alone = {name: self.evaluate(context, block.test, scorer).metrics.get(SELECTION_METRIC)
+             for name, scorer in scoring.parts(*vectors).items()}
+    return {'mixing': {'chosen': scoring.mixture.to_json(), f'test {SELECTION_METRIC}': alone}}
+
+  def _export(self, context: BlockContext, block: Block, scorer) -> None:
+    """Writes the block's SavedModel."""
     self.folder.still_there()
-    target = self.workdir / 'export' / str(index)
+    target = self.workdir / 'export' / str(block.index)
     with files.writing(target, tf.errors.OpError):
-      export.export_block(
-          target, user_vectors, item_vectors, self.interactions.user_ids[:block.num_users],
-          self.interactions.item_ids[:block.num_items],
-          context.history, context.popularity)
-    told = trainer.sampler.report()
-    columns: Dict[str, Any] = {name: np.isin(tested.per_user['user'], users) for name, users in told.users.items()}
+      export.export_scorer(target, scorer, self.interactions.user_ids[:block.num_users],
+                           self.interactions.item_ids[:block.num_items], context.history, context.popularity)
+
+  def _fit_block(self, index: int) -> None:
+    """Fits and tests a peer; its settings are chosen once, on the base block's validation rows."""
+    block, context = self.stream.block(index), self.context(index)
+    settings = self._settings(index)
+    started = time.perf_counter()
+    scorer = self._peer.fit(context, **settings)
+    state = {**fresh_state(), 'train_seconds': time.perf_counter() - started, 'epoch': 0,
+             'validation': self.evaluate(context, block.validation, scorer).metrics}
+    words = ', '.join(f'{name} {value:g}' for name, value in settings.items()) or 'no settings'
+    self._log(f'block {index}: {self.config.peer} ({words}) fitted to {context.num_rows:,} rows in '
+              f'{state["train_seconds"]:.1f} s')
+    self._finish(context, block, state, scorer, {'settings': settings}, {})
+    self._done(index, state)
+
+  def _settings(self, index: int) -> Dict[str, Any]:
+    """A peer's settings: those that rank the base block's validation rows best."""
+    base = self.folder.store(0).load()
+    if base and base.get('result'):
+      return base['result']['settings']
+    if index:
+      raise UserError(f'block 0 is not finished in {self.workdir}, and --peer={self.config.peer} chooses its settings '
+                      'there: run --block=all.')
+    block, context = self.stream.block(0), self.context(0)
+    found = [(self.evaluate(context, block.validation, self._peer.fit(context, **settings)).metrics.get(
+        SELECTION_METRIC, 0.), settings) for settings in peers_base.choices(self._peer.settings)]
+    return max(found, key=lambda one: one[0])[1]
+
+  def _finish(self, context: BlockContext, block: Block, state, scorer, extra: Dict[str, Any],
+              users: Dict[str, np.ndarray]) -> Dict[str, float]:
+    """Tests a block's model; returns the metrics.
+
+    Args:
+      context: the block.
+      block: the same.
+      state: gets the result.
+      scorer: the model.
+      extra: what the result has beside what every one has.
+      users: named sets of users, columns of the file of users.
+    """
+    index = block.index
+    tested = self.evaluate(context, block.test, scorer)
+    columns: Dict[str, Any] = {name: np.isin(tested.per_user['user'], some) for name, some in users.items()}
     arrays = io.BytesIO()
     np.savez(arrays, **tested.per_user, **columns)
+    self.folder.still_there()
     files.write_bytes(self.workdir / 'per_user' / f'block_{index}.npz', arrays.getvalue())
     if state.get('result', {}).get('test', tested.metrics) != tested.metrics:
       self._log(f'note: block {index} is tested anew with other numbers than before: another machine '
                 'or version?')
     state['files'] = self.folder.digests(index)
-    state['result'] = {
+    state['result'] = extra
+    extra.update({
         'block': index, 'train_pairs': len(context.users), 'num_users': block.num_users,
         'num_items': block.num_items, 'epochs': state['epoch'], 'best_epoch': state['best_epoch'],
         'train_seconds': round(state['train_seconds'], 3),
         'sampler_seconds': round(state['sampler_seconds'], 3),
         'validation': state['validation'], 'test': tested.metrics,
-        'test_new_users': tested.new_users, 'coverage': tested.coverage, 'propagation': trainer.propagation,
-        'sampler': told.facts,
-        'on_blocks': self._on_blocks(block, tested.metrics, user_vectors, item_vectors)}
+        'test_new_users': tested.new_users, 'coverage': tested.coverage})
+    return tested.metrics
+
+  def _done(self, index: int, state) -> None:
+    """Marks a block as done, and brings the tables up to date."""
     self.folder.store(index).save_state(state)
     self._write_records()
     self.results()
 
-  def evaluate(self, context: BlockContext, rows: slice, user_vectors, item_vectors):
-    """Metrics of final representations [num_users, D], [num_items, D] on later rows of the log.
+  def evaluate(self, context: BlockContext, rows: slice, scorer: ranking.Scorer):
+    """Metrics of a model on later rows of the log.
 
     Args:
-      context: the block that they were trained on.
+      context: the block that it was trained on.
       rows: the rows of the log.
-      user_vectors: [num_users, D].
-      item_vectors: [num_items, D].
+      scorer: the model.
     """
-    return assembly.evaluate(self.config, self.interactions, context, rows,
-                             ranking.DotProduct(user_vectors, item_vectors))
+    return assembly.evaluate(self.config, self.interactions, context, rows, scorer)
 
-  def _on_blocks(self, block: Block, own: Dict[str, float], user_vectors,
-                 item_vectors) -> Dict[str, List[Optional[float]]]:
+  def _on_blocks(self, block: Block, own: Dict[str, float],
+                 scorer: ranking.DotProduct) -> Dict[str, List[Optional[float]]]:
     """A row of the matrix in `evaluation.forgetting`: the block's model on each block's test rows."""
     recall: List[Optional[float]] = []
     chance: List[Optional[float]] = []
@@ -246,7 +332,7 @@ class IncrementalRun:
       context = self.context(index)
       users, items = min(block.num_users, other.num_users), min(block.num_items, other.num_items)
       measured = own if index == block.index else self.evaluate(
-          context, other.test, user_vectors[:users], item_vectors[:items]).metrics
+          context, other.test, scorer.cut(users, items)).metrics
       recall.append(measured.get(SELECTION_METRIC))
       chance.append(forgetting.random_recall(
           context.history, self.interactions.user[other.test],
@@ -279,7 +365,7 @@ class IncrementalRun:
     results = {
         'version': __version__, 'commit': source.commit(),
         'dataset': self._identity['data']['dataset'], 'backbone': config.backbone, 'kd': config.kd,
-        'sampler': config.sampler, 'replay': config.replay,
+        'sampler': config.sampler, 'replay': config.replay, 'memory': config.memory, 'peer': config.peer,
         'seed': config.seed, 'blocks': blocks, 'average': average,
         'full_retrain': config.full_retrain,
         'forgetting': forgetting.report(

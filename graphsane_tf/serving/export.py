@@ -84,6 +84,14 @@ def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_
     tf.saved_model.save(server, str(temporary), signatures=server.signatures())
 
 
+def export_scorer(path, scorer, user_ids: Strings, item_ids: Strings, seen: csr.Csr, popularity: np.ndarray) -> None:
+  """`export_block` of a `ranking.DotProduct`, or of a `mixing.Mixed`, whose memory is exported with it."""
+  profile = getattr(scorer, 'profile', None)
+  scale = float(profile.data.mean()) if profile is not None and profile.nnz else 1.
+  export_block(path, scorer.user_vectors, scorer.item_vectors, user_ids, item_ids, seen, popularity, profile,
+               getattr(scorer, 'weights', None), scale)
+
+
 def fold_in(seen: scipy.sparse.csr_matrix, user_vectors: np.ndarray, item_vectors: np.ndarray
             ) -> Tuple[np.ndarray, np.ndarray]:
   """The affine map from the mean vector of what somebody has taken to a vector like those of users.

@@ -11,6 +11,7 @@ from graphsane_tf.blocks.stream import Block, BlockStream
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.evaluation import metrics, protocol, ranking
 from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model
+from graphsane_tf.training.scoring import Scoring
 from graphsane_tf.training.store import BlockStore
 
 Validate = Callable[..., Dict[str, float]]
@@ -38,10 +39,9 @@ def context_of_block(config, log: Interactions, block: Block, previous: Optional
   return contexts.cut(log, block, previous, replayed, size)
 
 
-def scorer_of(config, context: BlockContext, model: Model) -> ranking.DotProduct:
+def scorer_of(scoring: Scoring, model: Model) -> ranking.DotProduct:
   """How a finished model of a block ranks: whoever measures, serves or exports one asks here."""
-  del config, context
-  return ranking.DotProduct(*model.backbone.representer(model.graph)())
+  return scoring(*model.backbone.representer(model.graph)())
 
 
 def measured(config) -> metrics.Options:
@@ -67,12 +67,23 @@ def evaluate(config, log: Interactions, context: BlockContext, rows: slice, scor
                                  context.popularity, measured(config), lists)
 
 
-def validator(config, log: Interactions, block: Block, context: BlockContext) -> Validate:
-  """What `BlockTrainer.train` validates with: the first half of the next block."""
+def validator(config, log: Interactions, block: Block, context: BlockContext,
+              scoring: Optional[Scoring] = None) -> Validate:
+  """What `BlockTrainer.train` validates with: the first half of the next block.
+
+  Args:
+    config: the configuration.
+    log: the log.
+    block: the block.
+    context: what it trains on.
+    scoring: how representations rank; None is by dot product.
+  """
 
   def validate(user_vectors, item_vectors, lists=None):
-    scorer = ranking.DotProduct(user_vectors, item_vectors)
-    result = evaluate(config, log, context, block.validation, scorer, lists)
+    scorer = (scoring or ranking.DotProduct)(user_vectors, item_vectors)
+    # A sampler's lists are those of dot products.
+    shared = lists if scoring is None or scoring.recollection is None else None
+    result = evaluate(config, log, context, block.validation, scorer, shared)
     return {SELECTION_METRIC: 0., **result.metrics}
 
   return validate

@@ -1,0 +1,93 @@
+"""How a block's representations rank: by dot product, or joined with a memory."""
+from typing import Any, Dict, List, Optional, Sequence
+
+from graphsane_tf import memory
+from graphsane_tf.blocks.context import BlockContext
+from graphsane_tf.evaluation import ranking
+from graphsane_tf.memory import mixing, statistics
+from graphsane_tf.random import host_generator
+
+Evidence = Dict[mixing.Mixture, float]
+
+
+class Scoring:
+  """Makes a scorer of final representations.
+
+  Attributes:
+    context: the block whose rows the memory has seen.
+    recollection: what the memory says; None without one.
+    mixture: how much each part counts; None without a memory.
+  """
+
+  def __init__(self, config, context: BlockContext, evidences: Sequence[Evidence] = (),
+               before: Optional['Scoring'] = None):
+    """Brings the memory up to date with a block's rows.
+
+    Args:
+      config: the whole configuration.
+      context: the block.
+      evidences: what the blocks up to this one have shown about mixtures.
+      before: of the block before, whose statistics need not be counted again.
+    """
+    self.context = context
+    self.recollection: Optional[mixing.Recollection] = None
+    self.mixture: Optional[mixing.Mixture] = None
+    self._profile = None
+    kind = memory.REGISTRY[config.memory](config)
+    if not kind.counts:
+      return
+    start = statistics.empty(config.memory_options.half_life)
+    if before is not None and before.recollection is not None and before.context.num_rows <= context.num_rows:
+      start = before.recollection.statistics
+    counted = statistics.added(start, context)
+    self.recollection = mixing.Recollection(counted, kind.weights(counted))
+    self.mixture = mixing.choose(evidences, self.recollection.weights is not None)
+    if self.recollection.weights is not None:
+      self._profile = self.recollection.profile()
+
+  def __call__(self, user_vectors, item_vectors) -> ranking.DotProduct:
+    """The scorer of final representations [num_users, D], [num_items, D] of the block."""
+    return self.mixed(user_vectors, item_vectors, self.mixture)
+
+  def mixed(self, user_vectors, item_vectors, mixture: Optional[mixing.Mixture]) -> ranking.DotProduct:
+    """The same with another mixture; None is the graph model alone."""
+    if self.recollection is None or mixture is None:
+      return ranking.DotProduct(user_vectors, item_vectors)
+    return mixing.mix(mixture, user_vectors, item_vectors, self.recollection, self._profile)
+
+  def parts(self, user_vectors, item_vectors) -> Dict[str, ranking.DotProduct]:
+    """Scorers of the graph model alone and of the memory alone, by name; {} without a memory."""
+    if self.recollection is None:
+      return {}
+    remembered = mixing.Mixture(0.) if self.recollection.weights is not None else None
+    named = {'graph': None, **({'memory': remembered} if remembered else {})}
+    return {name: self.mixed(user_vectors, item_vectors, mixture) for name, mixture in named.items()}
+
+  def evidence(self, user_vectors, item_vectors, context: BlockContext, seed) -> Evidence:
+    """What the next block's own rows say about mixtures, by the state before it: this one.
+
+    Args:
+      user_vectors: [num_users, D] of this block's model.
+      item_vectors: [num_items, D].
+      context: the next block.
+      seed: counter of the draw of users.
+
+    Returns:
+      Recall of each mixture; {} without a memory.
+    """
+    if self.recollection is None:
+      return {}
+    users, items = context.rows(context.own)
+    return mixing.evidence(user_vectors, item_vectors, self.recollection, self.context.history, users, items,
+                           host_generator(*seed, name='mixing'))
+
+
+def to_json(evidence: Evidence) -> List[Dict[str, Any]]:
+  """Evidence as JSON has it."""
+  return [{**mixture.to_json(), 'recall': recall} for mixture, recall in evidence.items()]
+
+
+def from_json(saved: Sequence[Dict[str, Any]]) -> Evidence:
+  """What `to_json` was given."""
+  return {mixing.Mixture.from_json({name: value for name, value in one.items() if name != 'recall'}):
+          float(one['recall']) for one in saved}
