@@ -1,6 +1,6 @@
 """Item neighbours as a memory."""
-from graphsane_tf.memory import neighbourhoods
 from graphsane_tf.memory.base import Memory
+from graphsane_tf.peers import neighbourhoods
 
 
 class NeighbourMemory(Memory):

@@ -5,6 +5,8 @@ import functools
 import numpy as np
 import scipy.sparse
 
+from graphsane_tf.peers import base
+
 # Recent popularity counts this share of all rows, the newest.
 RECENT_SHARE = 1 / 8
 
@@ -40,16 +42,6 @@ def _sized(matrix: scipy.sparse.csr_matrix, shape) -> scipy.sparse.csr_matrix:
   return scipy.sparse.csr_matrix((matrix.data, matrix.indices, indptr), shape=shape)
 
 
-def _later(users: np.ndarray) -> np.ndarray:
-  """[n] int64: how many of the later entries of users [n] are the same user."""
-  order = np.argsort(users, kind='stable')
-  ordered = users[order]
-  ends = np.searchsorted(ordered, ordered, side='right')
-  later = np.empty(len(users), np.int64)
-  later[order] = ends - 1 - np.arange(len(users))
-  return later
-
-
 def empty(half_life: float) -> Statistics:
   """Statistics of no rows."""
   nothing = scipy.sparse.csr_matrix((0, 0), dtype=np.float32)
@@ -74,13 +66,12 @@ def added(before: Statistics, context) -> Statistics:
   across = old[active].T @ fresh[active]
   together = _sized(before.together, (shape[1], shape[1])) + fresh[active].T @ fresh[active] + across + across.T
 
-  profile, weights = _sized(before.profile, shape), np.ones(len(users), np.float32)
+  profile = _sized(before.profile, shape)
   if before.half_life:
     aged = np.exp2(-np.diff(fresh.indptr) / before.half_life).astype(np.float32)
     profile = scipy.sparse.csr_matrix((profile.data * np.repeat(aged, np.diff(profile.indptr)), profile.indices,
                                        profile.indptr), shape=shape)
-    weights = np.exp2(-_later(users) / before.half_life).astype(np.float32)
-  profile = profile + scipy.sparse.csr_matrix((weights, (users, items)), shape=shape)
+  profile = profile + scipy.sparse.csr_matrix((base.recency(users, before.half_life), (users, items)), shape=shape)
 
   _, newest = context.rows(slice(context.num_rows - int(np.ceil(context.num_rows * RECENT_SHARE)), context.num_rows))
   return Statistics(old + fresh, profile.tocsr(), together.tocsr(), np.bincount(newest, minlength=shape[1]),

@@ -45,24 +45,29 @@ def choices(settings: Dict[str, List[Any]]) -> List[Dict[str, Any]]:
   return combinations
 
 
-def decay(context, half_life: float) -> np.ndarray:
-  """[num_rows] float32 weights of all rows so far: 1 for the newest, half of it `half_life` blocks earlier.
+def later_items(users: np.ndarray) -> np.ndarray:
+  """[n] int64: how many of the later entries of users [n] are the same user."""
+  order = np.argsort(users, kind='stable')
+  ordered = users[order]
+  later = np.empty(len(users), np.int64)
+  later[order] = np.searchsorted(ordered, ordered, side='right') - 1 - np.arange(len(users))
+  return later
+
+
+def recency(users: np.ndarray, half_life: float) -> np.ndarray:
+  """[n] float32 weights of rows of users [n] in time order: half for every `half_life` later rows of the same user.
 
   Args:
-    context: a `BlockContext`.
-    half_life: in blocks of the size of an incremental one; 0 weighs all rows equally.
+    users: [n] int.
+    half_life: in a user's own interactions; 0 weighs all equally.
   """
-  rows = context.num_rows
-  if not half_life:
-    return np.ones(rows, np.float32)
-  age = np.arange(rows)[::-1] / max(context.block_rows, 1)
-  return np.exp2(-age / half_life).astype(np.float32)
+  return np.exp2(-later_items(users) / half_life if half_life else np.zeros(len(users))).astype(np.float32)
 
 
 def profiles(context, half_life: float = 0.) -> scipy.sparse.csr_matrix:
-  """[num_users, num_items] float32 what each user has taken, old rows weighed less."""
+  """[num_users, num_items] float32 what each user has taken; see `recency`."""
   users, items = context.rows(slice(0, context.num_rows))
-  return scipy.sparse.csr_matrix((decay(context, half_life), (users, items)),
+  return scipy.sparse.csr_matrix((recency(users, half_life), (users, items)),
                                  shape=(context.num_users, context.num_items))
 
 

@@ -4,10 +4,13 @@ import scipy.linalg
 import scipy.sparse
 
 from graphsane_tf.errors import UserError
-from graphsane_tf.peers.base import ItemWeights, Peer, profiles
+from graphsane_tf.peers import local
+from graphsane_tf.peers.base import ItemWeights, Peer, Weights, profiles
 
-# Items up to which the dense inverse is taken: two float32 matrices of this size are 5 GB.
-MAX_ITEMS = 25_000
+# Items up to which the dense inverse is taken: a float32 matrix of this size has 4 GiB.
+MAX_ITEMS = 1 << 15
+_STRETCH = 1024
+_NEIGHBOURS = 200
 
 
 def ease_weights(gram: np.ndarray, regularisation: float) -> np.ndarray:
@@ -29,29 +32,38 @@ def ease_weights(gram: np.ndarray, regularisation: float) -> np.ndarray:
     raise UserError(f'EASE cannot invert its item-item matrix with a regularisation of {regularisation:g}: '
                     'raise it.')
   inverse, _ = scipy.linalg.lapack.spotri(factor, lower=True, overwrite_c=True)
-  # The other triangle is not computed.
-  inverse = np.tril(inverse)
-  inverse += np.tril(inverse, -1).T
-  weights = inverse / -np.diag(inverse)
+  # LAPACK's matrix is the transpose of ours, in the same memory. The other triangle is not computed, and is
+  # filled a stretch at a time: a second matrix may not fit.
+  weights = inverse.T
+  for start in range(0, len(weights), _STRETCH):
+    stop = min(start + _STRETCH, len(weights))
+    own = weights[start:stop, start:stop]
+    own[:] = np.triu(own) + np.triu(own, 1).T
+    weights[stop:, start:stop] = weights[start:stop, stop:].T
+  weights /= -np.diag(weights).copy()
   weights[places] = 0.
   return weights
 
 
-def gram_matrix(profile: scipy.sparse.csr_matrix) -> np.ndarray:
-  """[n, n] float32 co-occurrences X^T X, dense."""
-  items = profile.shape[1]
-  if items > MAX_ITEMS:
-    raise UserError(f'EASE holds an item x item matrix, and {items:,} items are more than the '
-                    f'{MAX_ITEMS:,} that it is made for: use --peer=neighbours, or raise '
-                    '--min_item_interactions.')
-  return np.asarray((profile.T @ profile).toarray(), np.float32)
+def all_weights(profile: scipy.sparse.csr_matrix, regularisation: float) -> Weights:
+  """EASE's weights: dense up to `MAX_ITEMS`; above it each item is rebuilt from its strongest neighbours alone."""
+  together = profile.T @ profile
+  if profile.shape[1] > MAX_ITEMS:
+    return local.local_weights(together.tocsr(), _NEIGHBOURS, regularisation)
+  return ease_weights(together.toarray().astype(np.float32, copy=False), regularisation)
 
 
 class Ease(Peer):
   """EASE on all history; profiles may weigh old rows less."""
 
-  settings = {'half_life': [0., 3.], 'regularisation': [200., 800.]}
+  settings = {'half_life': [0., 40.], 'regularisation': [400.]}
 
-  def fit(self, context, half_life=0., regularisation=200.):
-    weights = ease_weights(gram_matrix(profiles(context)), regularisation)
-    return ItemWeights(profiles(context, half_life), weights)
+  def __init__(self):
+    self._solved = None
+
+  def fit(self, context, half_life=0., regularisation=400.):
+    # Profiles do not change the weights, and these take nearly all of the time.
+    if self._solved is None or self._solved[:2] != (context.num_rows, regularisation):
+      self._solved = (context.num_rows, regularisation,
+                      all_weights(profiles(context), regularisation))
+    return ItemWeights(profiles(context, half_life), self._solved[2])

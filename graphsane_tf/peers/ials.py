@@ -13,7 +13,7 @@ from graphsane_tf.peers.base import Peer, profiles
 class ImplicitAls(Peer):
   """Matrix factorisation of all interactions with confidence weights (Hu et al., ICDM 2008)."""
 
-  settings = {'half_life': [0., 3.], 'factors': [128], 'regularisation': [.03, .3], 'alpha': [10.]}
+  settings = {'half_life': [0., 40.], 'factors': [128], 'regularisation': [.03], 'alpha': [10.]}
 
   def fit(self, context, half_life=0., factors=128, regularisation=.03, alpha=10.):
     if importlib.util.find_spec('implicit') is None:

@@ -41,8 +41,12 @@ class FinishedGrid:
     """Finished cells of a row by seed."""
     if row not in self._names:
       self._names[row] = self._start.folder_name(row.overrides)
-    return {cell.seed: cell for cell in self._results if cell.dataset == dataset
-            and cell.name == self._names[row] and cell.base is not None}
+    found = {cell.seed: cell for cell in self._results if cell.dataset == dataset
+             and cell.name == self._names[row] and (cell.base is not None or cell.alone)}
+    if not row.alone:
+      return found
+    # What has no seed stands beside every one.
+    return {seed: cell for cell in found.values() for seed in sorted({one.seed for one in self.cells})}
 
   def results(self, cell: grid.Cell) -> Dict[str, Any]:
     return self._results[cell]

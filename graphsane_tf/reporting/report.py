@@ -137,7 +137,7 @@ def _data(done: FinishedGrid, data_dir) -> List[str]:
 
 def _configuration(done: FinishedGrid) -> List[str]:
   """What each run was given, and one whole configuration."""
-  finished = [cell for cell in done.cells if cell not in done.missing() and cell.base is not None]
+  finished = [cell for cell in done.cells if cell not in done.missing() and (cell.base is not None or cell.alone)]
   if not finished:
     return []
   def choices(cell):

@@ -35,10 +35,12 @@ class Row:
       Rows share the base block, trained with the settings of the whole grid, unless they differ in
       `workdir.BASE_FIELDS`.
     partner: the row that it is tested against, if any.
+    alone: whether it is fitted at once and needs no base block; such a row has no seeds but the first.
   """
   label: str
   overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   partner: Optional['Row'] = None
+  alone: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Cell:
     folder: its run folder.
     flags: its command line, without the folder and the base.
     base: folder of the run whose base block it takes over, None for that run itself.
+    alone: whether it is a whole run that takes over nothing.
   """
   dataset: str
   seed: int
@@ -59,10 +62,11 @@ class Cell:
   folder: pathlib.Path
   flags: Tuple[str, ...]
   base: Optional[pathlib.Path]
+  alone: bool = False
 
   @property
   def command(self) -> List[str]:
-    shared = ['--block=0'] if self.base is None else [f'--base_from={self.base}']
+    shared = [] if self.alone else ['--block=0'] if self.base is None else [f'--base_from={self.base}']
     return [sys.executable, '-m', 'graphsane_tf', 'run', *self.flags, *shared, f'--workdir={self.folder}']
 
   @property
@@ -104,7 +108,7 @@ class Cell:
       return None
     try:
       results = files.read_object(path, {'blocks': [], 'config': {}})
-      wanted = 1 if self.base is None else results['config']['blocks']['num_incremental']
+      wanted = 1 if self.base is None and not self.alone else results['config']['blocks']['num_incremental']
     except (UserError, KeyError, TypeError):
       # A damaged file is written anew when the cell is run.
       return None
@@ -135,11 +139,16 @@ def cells(rows: Sequence[Row], datasets: Dict[str, Sequence[str]], seeds: int, w
       place = pathlib.Path(workdir) / dataset / f'seed{seed}'
       common = (*data_flags, f'--seed={seed}', *extra, *(f'--plugin={path}' for path in plugins))
       for row, changed in changes.items():
+        if row.alone and seed:
+          continue
         shared = {name: value for name, value in changed.items() if name.split('.')[0] in BASE_FIELDS}
         name = f'base-{start.folder_name(shared)}' if shared else 'base'
         base = Cell(dataset, seed, name, place / name, _with(common, shared), None)
         name = start.folder_name(changed)
-        for cell in (base, Cell(dataset, seed, name, place / name, _with(common, changed), base.folder)):
+        own = Cell(dataset, seed, name, place / name, _with(common, changed), base.folder)
+        if row.alone:
+          own = dataclasses.replace(own, base=None, alone=True)
+        for cell in (own,) if row.alone else (base, own):
           if grid.setdefault(cell.folder, cell) != cell:
             raise UserError(f'row {row.label} would share the folder {cell.name} with a row that is '
                             'another run: give one of their methods another name.')

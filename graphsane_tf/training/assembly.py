@@ -1,6 +1,6 @@
 """Puts a block's parts together: context, trainer and validation, for whoever trains a block."""
 import pathlib
-from typing import Callable, Dict, Optional
+from typing import Callable, Dict, Optional, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from graphsane_tf.blocks.stream import Block, BlockStream
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.evaluation import metrics, protocol, ranking
 from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model
-from graphsane_tf.training.scoring import Scoring
+from graphsane_tf.training.scoring import Evidence, Scoring
 from graphsane_tf.training.store import BlockStore
 
 Validate = Callable[..., Dict[str, float]]
@@ -39,9 +39,16 @@ def context_of_block(config, log: Interactions, block: Block, previous: Optional
   return contexts.cut(log, block, previous, replayed, size)
 
 
-def scorer_of(scoring: Scoring, model: Model) -> ranking.DotProduct:
-  """How a finished model of a block ranks: whoever measures, serves or exports one asks here."""
-  return scoring(*model.backbone.representer(model.graph)())
+def scorer_of(config, context: BlockContext, model: Model, evidences: Sequence[Evidence] = ()) -> ranking.DotProduct:
+  """How a finished model of a block ranks: whoever measures, serves or exports one asks here.
+
+  Args:
+    config: the configuration.
+    context: what the block knows.
+    model: its model.
+    evidences: what blocks have shown about mixtures, see `scoring`.
+  """
+  return Scoring(config, context, evidences)(*model.backbone.representer(model.graph)())
 
 
 def measured(config) -> metrics.Options:

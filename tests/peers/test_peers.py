@@ -4,8 +4,7 @@ import pytest
 import scipy.sparse
 
 from graphsane_tf import peers
-from graphsane_tf.errors import UserError
-from graphsane_tf.peers import base, ease, neighbours
+from graphsane_tf.peers import base, ease, local, neighbourhoods
 from graphsane_tf.testing import peers as suite
 from graphsane_tf.testing.peers import scores_of
 from tests import logs
@@ -15,11 +14,12 @@ def _binary(rng, users=40, items=15, rate=.3):
   return scipy.sparse.csr_matrix((rng.random((users, items)) < rate).astype(np.float32))
 
 
-@pytest.mark.parametrize('regularisation', [1., 50.])
-def test_ease_is_the_constrained_least_squares_solution(regularisation):
+@pytest.mark.parametrize('regularisation,stretch', [(1., 1024), (50., 4)])
+def test_ease_is_the_constrained_least_squares_solution(regularisation, stretch, monkeypatch):
   """Column by column: ridge regression of an item on all others."""
+  monkeypatch.setattr(ease, '_STRETCH', stretch)
   profile = _binary(np.random.default_rng(0))
-  weights = ease.ease_weights(ease.gram_matrix(profile), regularisation)
+  weights = ease.ease_weights((profile.T @ profile).toarray(), regularisation)
   dense = profile.toarray().astype(np.float64)
   for item in range(dense.shape[1]):
     others = np.delete(np.arange(dense.shape[1]), item)
@@ -29,16 +29,57 @@ def test_ease_is_the_constrained_least_squares_solution(regularisation):
     assert weights[item, item] == 0
 
 
-def test_ease_refuses_a_catalogue_that_is_too_large(monkeypatch):
+def _local_oracle(dense, width, regularisation):
+  """Column by column: ridge regression of an item on its strongest neighbours."""
+  together = dense.T.astype(np.float64) @ dense
+  weights = np.zeros_like(together)
+  for item in range(len(together)):
+    cosine = together[item] / np.sqrt(together[item, item] * np.diag(together) + 1e-30)
+    cosine[item] = 0.
+    near = [other for other in np.argsort(-cosine.astype(np.float32), kind='stable')[:width] if cosine[other] > 0]
+    left = dense[:, near]
+    weights[near, item] = np.linalg.solve(left.T @ left + regularisation * np.eye(len(near)), left.T @ dense[:, item])
+  return weights
+
+
+@pytest.mark.parametrize('width,regularisation,chunk', [(3, 1., 1 << 22), (6, 20., 1), (100, 5., 1 << 22)])
+def test_local_ease_is_ridge_regression_on_the_strongest_neighbours(width, regularisation, chunk, monkeypatch):
+  monkeypatch.setattr(local, '_CHUNK_FLOATS', chunk)
+  dense = _binary(np.random.default_rng(3)).toarray()
+  dense[:, 7] = 0.
+  dense[:, 9] = 0.
+  dense[0, 9] = 1.
+  profile = scipy.sparse.csr_matrix(dense)
+  weights = local.local_weights((profile.T @ profile).tocsr(), width, regularisation).toarray()
+  np.testing.assert_allclose(weights, _local_oracle(dense, width, regularisation), atol=1e-4)
+
+
+def test_with_all_items_as_neighbours_local_ease_is_ease():
+  profile = _binary(np.random.default_rng(4), rate=.6)
+  together = profile.T @ profile
+  np.testing.assert_allclose(local.local_weights(together.tocsr(), 14, 10.).toarray(),
+                             ease.ease_weights(together.toarray(), 10.), atol=1e-4)
+
+
+def test_above_its_limit_ease_is_local(monkeypatch):
+  profile = _binary(np.random.default_rng(0), rate=.6)
+  whole = ease.all_weights(profile, 10.)
   monkeypatch.setattr(ease, 'MAX_ITEMS', 10)
-  with pytest.raises(UserError, match='15 items are more than the 10'):
-    ease.gram_matrix(_binary(np.random.default_rng(0)))
+  part = ease.all_weights(profile, 10.)
+  assert scipy.sparse.issparse(part) and not scipy.sparse.issparse(whole)
+  np.testing.assert_allclose(part.toarray(), whole, atol=1e-4)
+
+
+def test_local_ease_of_nothing():
+  nothing = scipy.sparse.csr_matrix((3, 3), dtype=np.float32)
+  assert local.local_weights(nothing, 5, 1.).nnz == 0
 
 
 @pytest.mark.parametrize('kept,shrinkage', [(4, 0.), (4, 10.), (100, 2.)])
 def test_neighbours_against_a_loop(kept, shrinkage):
   profile = _binary(np.random.default_rng(1))
-  weights = neighbours.cosine_weights(profile, kept, shrinkage).toarray()
+  near = neighbourhoods.strongest((profile.T @ profile).tocsr(), kept, shrinkage)
+  weights = near.matrix(near.cosine).toarray()
   dense = profile.toarray()
   together = dense.T @ dense
   for item in range(15):
@@ -50,34 +91,35 @@ def test_neighbours_against_a_loop(kept, shrinkage):
     assert np.count_nonzero(weights[:, item]) == len(best)
 
 
-def test_old_rows_lose_half_their_weight_in_a_half_life():
-  context = logs.context_of(logs.random_log(rows=600), 2)
-  weight = base.decay(context, 3.)
-  rows = context.block_rows
-  assert len(weight) == context.num_rows and weight[-1] == 1.
-  assert weight[-1 - 3 * rows] == pytest.approx(.5) and weight[-1 - 6 * rows] == pytest.approx(.25)
-  np.testing.assert_array_equal(base.decay(context, 0.), np.ones(context.num_rows))
+def test_an_item_loses_half_its_weight_with_every_half_life_of_later_ones():
+  users = np.array([3, 1, 3, 3, 1, 3])
+  np.testing.assert_array_equal(base.later_items(users), [3, 1, 2, 1, 0, 0])
+  np.testing.assert_allclose(base.recency(users, 2.), [.5 ** 1.5, .5 ** .5, .5, .5 ** .5, 1, 1], rtol=1e-6)
+  np.testing.assert_array_equal(base.recency(users, 0.), np.ones(6))
 
 
 def test_profiles_hold_the_weight_of_each_row():
   log = logs.random_log(rows=600)
   context = logs.context_of(log, 1)
-  profile, weight = base.profiles(context, 2.).toarray(), base.decay(context, 2.)
+  profile = base.profiles(context, 2.).toarray()
   for row in (0, 17, context.num_rows - 1):
-    assert profile[log.user[row], log.item[row]] == weight[row]
+    later = np.count_nonzero(log.user[row + 1:context.num_rows] == log.user[row])
+    assert profile[log.user[row], log.item[row]] == pytest.approx(.5 ** (later / 2))
   assert np.count_nonzero(profile) == context.num_rows
 
 
 def test_popularity_counts():
   log = logs.random_log(rows=600)
   context = logs.context_of(log, 1)
-  peer = peers.REGISTRY['popularity']()
-  counts = np.bincount(log.item[:context.num_rows], minlength=context.num_items)
-  np.testing.assert_array_equal(scores_of(peer.fit(context))[0], counts)
-  weight = .5 ** ((context.num_rows - 1 - np.arange(context.num_rows)) / context.block_rows)
+  rows = context.num_rows
+  counts = np.bincount(log.item[:rows], minlength=context.num_items)
+  np.testing.assert_array_equal(scores_of(peers.REGISTRY['popularity']().fit(context))[0], counts)
+  last = np.bincount(log.item[context.own], minlength=context.num_items)
+  np.testing.assert_array_equal(scores_of(peers.REGISTRY['last_popularity']().fit(context))[2], last)
+  weight = [.5 ** ((rows - 1 - row) / (.1 * rows)) for row in range(rows)]
   np.testing.assert_allclose(
-      scores_of(peer.fit(context, half_life=1.))[3],
-      np.bincount(log.item[:context.num_rows], weight, context.num_items), rtol=1e-4)
+      scores_of(peers.REGISTRY['recent_popularity']().fit(context, half_life=.1))[3],
+      np.bincount(log.item[:rows], weight, context.num_items), rtol=1e-4)
 
 
 def test_every_combination_of_settings():
@@ -85,6 +127,6 @@ def test_every_combination_of_settings():
   assert base.choices({}) == [{}]
 
 
-@pytest.mark.parametrize('name', [name for name in peers.REGISTRY if name != 'ials'])
+@pytest.mark.parametrize('name', [name for name in peers.REGISTRY if peers.REGISTRY[name].fitted and name != 'ials'])
 class TestBehaviour(suite.Suite):
   pass

@@ -89,9 +89,13 @@ class Table:
       notes.append(_TESTED)
     if any(line['published'] is not None for line in lines):
       notes.append(published.DIFFERENCE)
-    return [self.show(dataset, comparison.grid_table(lines, self.reference.label), lines, ' '.join(notes),
+    return [self.show(dataset, self.table_of(lines), lines, ' '.join(notes),
                       title=f'{self.title}, {dataset}, test Recall@20',
                       best='average' if comparison.comparable_seeds(lines) else '')]
+
+  def table_of(self, lines: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """Heads and cells of lines from `comparison.rows`."""
+    return comparison.grid_table(lines, self.reference.label)
 
   def show(self, dataset: str, table: Dict[str, Any], data: Any, note: str, *, title: str = '', stem: str = '',
            best: str = '') -> Shown:

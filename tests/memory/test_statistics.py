@@ -1,0 +1,46 @@
+"""What is counted of history, against plain counts, and added block by block."""
+import numpy as np
+import pytest
+
+from graphsane_tf.memory import statistics
+from tests import logs
+
+
+def _plain(context, half_life):
+  """Dense counts of all rows of a context, one row after the other."""
+  taken = np.zeros((context.num_users, context.num_items))
+  profile = np.zeros_like(taken)
+  users, items = context.rows(slice(0, context.num_rows))
+  for user, item in zip(users, items):
+    profile[user] *= .5 ** (1 / half_life) if half_life else 1.
+    taken[user, item] = profile[user, item] = 1.
+  newest = items[len(items) - int(np.ceil(len(items) / 8)):]
+  return taken, profile, taken.T @ taken, np.bincount(newest, minlength=context.num_items)
+
+
+def _assert_same(counted, expected):
+  taken, profile, together, recent = expected
+  np.testing.assert_array_equal(counted.taken.toarray(), taken)
+  np.testing.assert_allclose(counted.profile.toarray(), profile, rtol=1e-5)
+  np.testing.assert_array_equal(counted.together.toarray(), together)
+  np.testing.assert_array_equal(counted.recent, recent)
+  np.testing.assert_array_equal(counted.counts, np.diag(together))
+
+
+@pytest.mark.parametrize('half_life', [0., 4.])
+def test_counts_of_all_rows(half_life):
+  context = logs.context_of(logs.random_log(rows=600), 2)
+  _assert_same(statistics.of_all(context, half_life), _plain(context, half_life))
+
+
+@pytest.mark.parametrize('half_life', [0., 4.])
+def test_blocks_that_are_added_give_what_a_refit_gives(half_life):
+  log = logs.random_log(rows=600)
+  counted = statistics.empty(half_life)
+  for index in range(4):
+    context = logs.context_of(log, index)
+    counted = statistics.added(counted, context)
+    _assert_same(counted, _plain(context, half_life))
+  again = statistics.of_all(logs.context_of(log, 3), half_life)
+  np.testing.assert_array_equal(counted.together.toarray(), again.together.toarray())
+  np.testing.assert_allclose(counted.profile.toarray(), again.profile.toarray(), rtol=1e-5)
