@@ -27,7 +27,7 @@ def recall_of(cell: grid.Cell, block: int) -> np.ndarray:
 def write_cell(cell: grid.Cell, blocks: int = 3, seconds: float = 5.) -> None:
   """Writes what a finished run leaves that tables and report read."""
   entries, records = [], []
-  last = 0 if cell.base is None else blocks
+  last = 0 if cell.base is None and not cell.alone else blocks
   for block in range(last + 1):
     values = recall_of(cell, block)
     names = [f'{metric}@{k}' for metric in METRICS for k in Options().cutoffs]
