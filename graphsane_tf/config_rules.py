@@ -149,6 +149,7 @@ RULES: Dict[str, Rule] = {
     'train.epochs': COUNT,
     'train.min_epochs': COUNT_OR_0,
     'train.patience': COUNT_OR_0,
+    'train.epoch_zero': SWITCH,
     'train.loss': one_of('bpr', 'softmax'),
     'train.softmax_temperature': POSITIVE,
     'train.num_negatives': COUNT,
