@@ -97,6 +97,8 @@ def default_config() -> config_dict.ConfigDict:
   c.train.min_epochs = 3
   # Epochs without a better validation Recall@20 before training stops.
   c.train.patience = 2
+  # Adam's moments of new users and items: 'zeros' among older ones, or 'corrected' by their own number of steps.
+  c.train.new_row_moments = 'zeros'
   # Validate an incremental block's model before it is trained, too (old weights, today's graph, new rows as they
   # start): where no epoch is better, it is kept, and only the graph moves that day.
   c.train.epoch_zero = False

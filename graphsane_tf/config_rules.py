@@ -149,6 +149,7 @@ RULES: Dict[str, Rule] = {
     'train.epochs': COUNT,
     'train.min_epochs': COUNT_OR_0,
     'train.patience': COUNT_OR_0,
+    'train.new_row_moments': one_of('zeros', 'corrected'),
     'train.epoch_zero': SWITCH,
     'train.loss': one_of('bpr', 'softmax'),
     'train.softmax_temperature': POSITIVE,

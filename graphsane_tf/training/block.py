@@ -90,12 +90,14 @@ class BlockTrainer:
     seed = (config.seed, context.index)
     self.model = new_model(config, context, train.base_learning_rate if base else train.learning_rate)
     backbone = self.model.backbone
-    teacher = None
+    teacher, optimizer = None, self.model.optimizer
     if previous is not None:
       backbone.grow_from(previous.backbone, self.model.graph)
       optimizers.grow_state(
           previous.optimizer, previous.backbone.named_variables(), self.model.optimizer,
           backbone.named_variables())
+      if train.new_row_moments == 'corrected':
+        optimizer = optimizers.NewRows(optimizer, previous.backbone.named_variables(), backbone.named_variables())
       teacher = Teacher(previous.backbone, previous.graph)
     self.sampler = negatives.REGISTRY[config.sampler if context.index else 'uniform'](
         config, context, seed)
@@ -107,7 +109,7 @@ class BlockTrainer:
         list(backbone.trainable_variables) + list(self.sampler.trainable_variables))
     self.propagation = choose_propagation(config, self.model.graph)
     self.step = TrainStep(config, context, self.model.graph, backbone, self.sampler, self.distiller,
-                          self.model.optimizer, self.propagation)
+                          optimizer, self.propagation)
     self.run_steps = self.step.compile()
     self.represent = backbone.representer(self.model.graph)
     self._checkpoint = self.model.checkpoint(sampler=self.sampler)
