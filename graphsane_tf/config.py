@@ -101,6 +101,16 @@ def default_config() -> config_dict.ConfigDict:
   c.train.min_epochs = 3
   # Epochs without a better validation Recall@20 before training stops.
   c.train.patience = 2
+  # Adam's moments of new users and items: 'zeros' among older ones, or 'corrected' by their own number of steps.
+  c.train.new_row_moments = 'zeros'
+  # Validate an incremental block's model before it is trained, too (old weights, today's graph, new rows as they
+  # start): where no epoch is better, it is kept, and only the graph moves that day.
+  c.train.epoch_zero = False
+  # What ranks positives above negatives: 'bpr' (each negative on its own), or 'softmax' over the items of the
+  # step's other pairs, the N1 uniform negatives and the sampler's slots, corrected for how often each is there.
+  c.train.loss = 'bpr'
+  # Scores are divided by it in the softmax.
+  c.train.softmax_temperature = 0.2
   # Negatives of a pair (N1 + N2), and how many of them the sampler fills (N2) if there is one.
   c.train.num_negatives = 10
   c.train.num_sampler_negatives = 2

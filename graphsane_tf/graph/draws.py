@@ -16,7 +16,7 @@ class Complement(tf.Module):
   def __init__(self, positives: csr.Csr):
     """Takes the [num_users, num_items] positives to keep out."""
     super().__init__()
-    self._num_items = positives.num_columns
+    self.num_items = self._num_items = positives.num_columns
     place = np.arange(len(positives.indices)) - np.repeat(positives.indptr[:-1], positives.degree)
     keys = positives.rows().astype(np.int64) * (self._num_items + 1) + positives.indices - place
     # Smaller keys stay in the cache.

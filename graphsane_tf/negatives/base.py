@@ -17,9 +17,12 @@ class Draw:
   Attributes:
     items: [B, m] int32; all of them are encoded and scored.
     weight: [B, m] float32 weight of each in the loss; 0 leaves it out.
+    log_probability: [B, m] float32 log of the probability that a draw gives this item, for the correction of
+      a softmax; None takes all items to be equally likely.
   """
   items: tf.Tensor
   weight: tf.Tensor
+  log_probability: Optional[tf.Tensor] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,9 +32,12 @@ class Choice:
   Attributes:
     columns: [B, n] int32 places among the m candidates of a `Draw`.
     weight: [B, n] float32 weight of each in the loss; 0 leaves it out.
+    log_probability: [B, n] float32 that of the candidates among which each was chosen, so that it stands for
+      all of them in a softmax; see `Draw`.
   """
   columns: tf.Tensor
   weight: tf.Tensor
+  log_probability: Optional[tf.Tensor] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,8 +140,13 @@ class NegativeSampler(tf.Module, abc.ABC):
     """
     raise NotImplementedError(f'{type(self).__name__} has chooses = True, so it must define choose.')
 
+  def slots(self, positive: tf.Tensor, negative: tf.Tensor, draw) -> Tuple[tf.Tensor, tf.Tensor]:
+    """Scores [B, N2] of the slots and their weights [B, N2] in the loss; arguments as in `loss`."""
+    del positive
+    return negative, draw.weight
+
   def loss(self, positive: tf.Tensor, negative: tf.Tensor, draw) -> tf.Tensor:
-    """Loss of each pair; BPR unless overridden.
+    """Loss of each pair; BPR of the slots unless overridden. A softmax takes the slots themselves.
 
     Args:
       positive: [B] scores of the pairs.
@@ -145,7 +156,8 @@ class NegativeSampler(tf.Module, abc.ABC):
     Returns:
       [B].
     """
-    return tf.reduce_sum(draw.weight * tf.nn.softplus(negative - positive[:, None]), axis=1)
+    score, weight = self.slots(positive, negative, draw)
+    return tf.reduce_sum(weight * tf.nn.softplus(score - positive[:, None]), axis=1)
 
   def losses(self, batch) -> Dict[str, tf.Tensor]:
     """Further named, weighted losses of a `Batch` (a clustering loss, say)."""

@@ -1,5 +1,6 @@
 """DeMix: hard candidates mixed with others, or with the positive if they may be false negatives."""
 import dataclasses
+from typing import Tuple
 
 import tensorflow as tf
 
@@ -8,7 +9,7 @@ from graphsane_tf.negatives.dns import hardest_probabilities
 from graphsane_tf.graph.draws import Complement
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Mix(Choice):
   """The hard candidates (first half of `columns`), their partners (second half), and their mixing.
 
@@ -20,8 +21,8 @@ class Mix(Choice):
   suspect: tf.Tensor
 
 
-def mixed_loss(positive: tf.Tensor, hard: tf.Tensor, partner: tf.Tensor, mix: Mix) -> tf.Tensor:
-  """BPR against mixtures of representations.
+def mixed_scores(positive: tf.Tensor, hard: tf.Tensor, partner: tf.Tensor, mix: Mix) -> Tuple[tf.Tensor, tf.Tensor]:
+  """Scores of mixtures of representations, and what they count.
 
   A score is linear in the item's representation, so a mixture is scored by the mixture of scores.
   A mixture with the positive is a positive to the extent of its share, so it counts the less.
@@ -33,12 +34,11 @@ def mixed_loss(positive: tf.Tensor, hard: tf.Tensor, partner: tf.Tensor, mix: Mi
     mix: the first N2 of its weights are the candidates'.
 
   Returns:
-    [B].
+    [B, N2] scores and [B, N2] weights.
   """
   other = tf.where(mix.suspect > 0, positive[:, None], partner)
   score = (1. - mix.share) * hard + mix.share * other
-  weight = mix.weight[:, :hard.shape[1]] * (1. - mix.suspect * mix.share)
-  return tf.reduce_sum(weight * tf.nn.softplus(score - positive[:, None]), axis=1)
+  return score, mix.weight[:, :hard.shape[1]] * (1. - mix.suspect * mix.share)
 
 
 class DeMix(NegativeSampler):
@@ -84,9 +84,9 @@ class DeMix(NegativeSampler):
                share=tf.minimum(share, 1. - share),
                suspect=tf.cast(top.values > positive[:, None], tf.float32))
 
-  def loss(self, positive, negative, draw):
+  def slots(self, positive, negative, draw):
     hard, partner = tf.split(negative, 2, axis=1)
-    return mixed_loss(positive, hard, partner, draw)
+    return mixed_scores(positive, hard, partner, draw)
 
   def probabilities(self, user, positive, scores):
     return hardest_probabilities(scores, self._uniform.probabilities(user), self._candidates)

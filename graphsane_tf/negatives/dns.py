@@ -38,7 +38,9 @@ def hardest_choice(candidate: tf.Tensor, draw: Draw, num_slots: int) -> Choice:
   slot_size = candidate.shape[1] // num_slots
   scores = tf.reshape(candidate, [-1, num_slots, slot_size])
   columns = tf.range(num_slots) * slot_size + tf.argmax(scores, axis=2, output_type=tf.int32)
-  return Choice(columns, tf.gather(draw.weight, columns, batch_dims=1))
+  probability = draw.log_probability
+  return Choice(columns, tf.gather(draw.weight, columns, batch_dims=1),
+                None if probability is None else tf.gather(probability, columns, batch_dims=1))
 
 
 class DNS(NegativeSampler):

@@ -1,4 +1,5 @@
 """ESNS: negatives that resemble the positive."""
+import math
 import sys
 
 import numpy as np
@@ -8,6 +9,9 @@ from graphsane_tf.graph import knn
 from graphsane_tf.negatives.base import Draw, NegativeSampler
 from graphsane_tf.negatives.ranked import top_keys
 from graphsane_tf.graph.draws import Complement, Membership
+
+# Probability of a draw in a softmax's correction at least, because running sums are rounded.
+_SMALLEST = 1e-6
 
 
 class ESNS(NegativeSampler):
@@ -66,7 +70,13 @@ class ESNS(NegativeSampler):
     chosen = tf.gather(items, first, batch_dims=2)
     other, valid = self._uniform.draw(users, num_slots, seeds.next())
     any_free = tf.reduce_any(free, axis=2)
-    return Draw(tf.where(any_free, chosen, other), tf.where(any_free, tf.ones_like(valid), valid))
+    # Of one try: how much of an item's neighbourhood the user has taken is not known here.
+    place = tf.gather(tf.reshape(place, [-1, num_slots, tries]), first, batch_dims=2)
+    below = tf.gather(tf.pad(cumulative, [[0, 0], [1, 0]]), place, batch_dims=1)
+    share = tf.gather(cumulative, place, batch_dims=1) - below
+    uniform = -math.log(max(self.context.num_items, 1))
+    return Draw(tf.where(any_free, chosen, other), tf.where(any_free, tf.ones_like(valid), valid),
+                tf.where(any_free, tf.math.log(tf.maximum(share, _SMALLEST)), uniform))
 
   def loss(self, positive, negative, draw):
     if self._options.loss == 'bpr':

@@ -93,7 +93,8 @@ class NSCaching(NegativeSampler):
     table.count[start:stop].assign(tf.reduce_sum(tf.cast(items >= 0, tf.int32), axis=1))
 
   def draw(self, users, positives, seeds):
-    return Draw(*self.table.draw(users, self.num_slots, seeds, ranked.uniform_place))
+    return Draw(*self.table.draw(
+        users, self.num_slots, seeds, ranked.uniform_place, ranked.uniform_log_probability))
 
   def probabilities(self, user, positive, scores):
     return self.table.probabilities(user, ranked.uniform_by_place)

@@ -106,7 +106,8 @@ class PinSageNegatives(NegativeSampler):
     self.table.assign(band)
 
   def draw(self, users, positives, seeds):
-    return Draw(*self.table.draw(users, self.num_slots, seeds, ranked.uniform_place))
+    return Draw(*self.table.draw(
+        users, self.num_slots, seeds, ranked.uniform_place, ranked.uniform_log_probability))
 
   def probabilities(self, user, positive, scores):
     return self.table.probabilities(user, ranked.uniform_by_place)

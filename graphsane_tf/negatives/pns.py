@@ -48,7 +48,15 @@ class RankGeometric(NegativeSampler):
       # Inverse of P(rank <= r) = (1 - (1 - p)^r) / (1 - (1 - p)^count).
       total = -tf.math.expm1(count * self._log_survival)
       return tf.math.log1p(-random * total) / self._log_survival
-    return Draw(*self.table.draw(users, self.num_slots, seeds, place))
+
+    def log_probability(places, count, row):
+      del row
+      # p (1 - p)^place / (1 - (1 - p)^count).
+      total = -tf.math.expm1(tf.maximum(count, 1.) * self._log_survival)
+      first = math.log(-math.expm1(self._log_survival))
+      return first + tf.cast(places, tf.float32) * self._log_survival - tf.math.log(total)
+
+    return Draw(*self.table.draw(users, self.num_slots, seeds, place, log_probability))
 
   def probabilities(self, user, positive, scores):
     def by_place(slot, count):

@@ -1,4 +1,5 @@
 """Rankings of unobserved items by user, and tables of a few items for each of them."""
+import math
 from typing import Callable, Iterator, Optional, Tuple
 
 import numpy as np
@@ -133,7 +134,8 @@ class ItemTable(tf.Module):
       self.count.assign((items >= 0).sum(axis=1).astype(np.int32))
 
   def draw(self, users: tf.Tensor, num_draws: int, seeds: Seeds,
-           place: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]):
+           place: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor],
+           log_probability: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]):
     """Draws with replacement.
 
     Args:
@@ -142,22 +144,28 @@ class ItemTable(tf.Module):
       seeds: of the draws.
       place: gives the place [B, num_draws] in the row from uniform numbers in [0, 1) [B, num_draws], the
         count [B, 1] as float32 and the row [B].
+      log_probability: gives the log of the probability of places [B, num_draws] int32 from them, the count
+        and the row.
 
     Returns:
-      [B, num_draws] int32 items and [B, num_draws] float32 weights, 0 where a user has taken everything.
+      [B, num_draws] int32 items, [B, num_draws] float32 weights, 0 where a user has taken everything, and the
+      [B, num_draws] float32 logs of the items' probabilities.
     """
     slot = tf.gather(self._slot, users)
     row = tf.maximum(slot, 0)
     count = tf.gather(self.count, row)[:, None]
     random = tf.random.stateless_uniform([tf.size(users), num_draws], seeds.next())
-    places = tf.cast(place(random, tf.cast(count, tf.float32), row), tf.int32)
+    held = tf.cast(count, tf.float32)
+    places = tf.cast(place(random, held, row), tf.int32)
     # Rounding can push a number close to 1 over the end.
     places = tf.clip_by_value(places, 0, tf.maximum(count - 1, 0))
     chosen = tf.gather(tf.reshape(self.items, [-1]), tf.cast(row[:, None], tf.int64) * self.width
                        + tf.cast(places, tf.int64))
     other, valid = self.uniform.draw(users, num_draws, seeds.next())
     filled = tf.logical_and(slot >= 0, count[:, 0] > 0)[:, None]
-    return tf.where(filled, chosen, other), tf.where(filled, tf.ones_like(valid), valid)
+    uniform = -math.log(max(self.uniform.num_items, 1))
+    return (tf.where(filled, chosen, other), tf.where(filled, tf.ones_like(valid), valid),
+            tf.where(filled, log_probability(places, held, row), uniform))
 
   def probabilities(self, user: int, by_place: Callable[[int, int], np.ndarray]) -> np.ndarray:
     """[num_items] float64 probabilities of one draw of a user.
@@ -179,6 +187,12 @@ def uniform_place(random, count, row):
   """Places that are all equally likely, for `ItemTable.draw`."""
   del row
   return random * count
+
+
+def uniform_log_probability(places, count, row):
+  """Their log probabilities, for `ItemTable.draw`."""
+  del row
+  return -tf.math.log(tf.maximum(count, 1.)) * tf.ones_like(places, tf.float32)
 
 
 def uniform_by_place(slot: int, count: int) -> np.ndarray:

@@ -49,6 +49,10 @@ def results_table(results: Dict[str, Any]) -> str:
                  f'{in_sampler:.1f}', f'{coverage["users_known"]}/{coverage["users"]}',
                  f'{new["recall@20"]:.4f}' if new else '-'])
   parts.append(align(rows))
+  untrained = [str(entry['block']) for entry in results['blocks'] if not entry['best_epoch']]
+  if untrained:
+    parts.append(f'best 0 in block {", ".join(untrained)}: no epoch of training was better than none, so that only the '
+                 'graph has moved there.')
   return '\n\n'.join(parts) + '\n'
 
 

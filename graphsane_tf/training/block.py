@@ -90,12 +90,14 @@ class BlockTrainer:
     seed = (config.seed, context.index)
     self.model = new_model(config, context, train.base_learning_rate if base else train.learning_rate)
     backbone = self.model.backbone
-    teacher = None
+    teacher, optimizer = None, self.model.optimizer
     if previous is not None:
       backbone.grow_from(previous.backbone, self.model.graph)
       optimizers.grow_state(
           previous.optimizer, previous.backbone.named_variables(), self.model.optimizer,
           backbone.named_variables())
+      if train.new_row_moments == 'corrected':
+        optimizer = optimizers.NewRows(optimizer, previous.backbone.named_variables(), backbone.named_variables())
       teacher = Teacher(previous.backbone, previous.graph)
     self.sampler = negatives.REGISTRY[config.sampler if context.index else 'uniform'](
         config, context, seed)
@@ -107,7 +109,7 @@ class BlockTrainer:
         list(backbone.trainable_variables) + list(self.sampler.trainable_variables))
     self.propagation = choose_propagation(config, self.model.graph)
     self.step = TrainStep(config, context, self.model.graph, backbone, self.sampler, self.distiller,
-                          self.model.optimizer, self.propagation)
+                          optimizer, self.propagation)
     self.run_steps = self.step.compile()
     self.represent = backbone.representer(self.model.graph)
     self._checkpoint = self.model.checkpoint(sampler=self.sampler)
@@ -127,9 +129,12 @@ class BlockTrainer:
     """
     state = self._store.load() or fresh_state()
     state.pop('failed', None)
-    if state['epoch']:
-      self._store.restore(self._checkpoint, state['last'])
     vectors = None
+    if 'last' in state:
+      self._store.restore(self._checkpoint, state['last'])
+    elif validate and self._config.train.epoch_zero and not self._base:
+      vectors = self.epoch_zero(state, validate)
+      on_epoch(state['records'][-1])
     while not state['stopped']:
       try:
         vectors = self.epoch(state, vectors, validate)
@@ -137,9 +142,30 @@ class BlockTrainer:
         self._store.save_state({**state, 'failed': str(error)})
         raise
       on_epoch(state['records'][-1])
+    if not state['best_epoch']:
+      self._log(f'block {self.context.index}: no epoch of training was better than none, so today only the graph '
+                'has moved.')
     # The best epoch's weights and optimiser state; the sampler stays as the last epoch left it.
     self._store.restore(self.model.checkpoint(), state['best'])
     return state
+
+  def epoch_zero(self, state, validate):
+    """Validates the grown model (old weights, today's graph, new rows as they start) as a candidate.
+
+    Args:
+      state: `fresh_state()`, changed in place.
+      validate: as in `train`.
+
+    Returns:
+      The final representations.
+    """
+    started = time.perf_counter()
+    vectors = self.represent()
+    lists, sampler_seconds = self._ranked_ahead(0, vectors)
+    metrics = validate(*vectors, lists)
+    seconds = time.perf_counter() - started
+    self._record(state, 0, {}, metrics, seconds, sampler_seconds, 0.)
+    return vectors
 
   def epoch(self, state, vectors, validate):
     """One epoch: refresh, steps, validation, checkpoint.
@@ -164,46 +190,53 @@ class BlockTrainer:
     steps_seconds = time.perf_counter() - started
     vectors = self.represent()
     self._check_weights(vectors, epoch)
-    lists = None
-    if validate and epoch + 1 < self._max_epochs and self._refreshes(epoch + 1):
-      rank_started = time.perf_counter()
-      lists = self.sampler.rank(*vectors)
-      sampler_seconds += time.perf_counter() - rank_started
+    lists, rank_seconds = self._ranked_ahead(epoch + 1, vectors) if validate else (None, 0.)
     metrics = validate(*vectors, lists) if validate else {}
     seconds = time.perf_counter() - started
+    speed = len(self.context.users) / max(steps_seconds, 1e-9)
+    self._record(state, epoch + 1, losses, metrics, seconds, sampler_seconds + rank_seconds, speed)
+    return vectors
 
-    value = metrics[SELECTION_METRIC] if validate else float(epoch)
+  def _ranked_ahead(self, epoch: int, vectors):
+    """Lists of the ranking that the refresh before an epoch needs, None if there is none, and its seconds."""
+    if epoch >= self._max_epochs or not self._refreshes(epoch):
+      return None, 0.
+    started = time.perf_counter()
+    lists = self.sampler.rank(*vectors)
+    return lists, time.perf_counter() - started
+
+  def _record(self, state, number: int, losses, metrics, seconds: float, sampler_seconds: float, speed: float) -> None:
+    """Brings the state up to date with epoch `number` (0: nothing is trained yet), saves and logs it."""
+    value = metrics[SELECTION_METRIC] if metrics else float(number)
     improved = value > state['best_value']
-    state['epoch'] = epoch + 1
-    state['wait'] = 0 if improved else state['wait'] + 1
-    state['stopped'] = epoch + 1 >= self._max_epochs or (
-        state['wait'] >= self._config.train.patience and epoch + 1 >= self._min_epochs)
+    state['epoch'] = number
+    state['wait'] = 0 if improved or not number else state['wait'] + 1
+    state['stopped'] = number >= self._max_epochs or (
+        state['wait'] >= self._config.train.patience and number >= max(self._min_epochs, 1))
     state['train_seconds'] += seconds
     state['sampler_seconds'] += sampler_seconds
-    state['last'] = f'epoch-{epoch + 1}'
+    state['last'] = f'epoch-{number}'
     if improved:
-      state.update(best_epoch=epoch + 1, best_value=value, validation=metrics, best=state['last'])
-    speed = len(self.context.users) / max(steps_seconds, 1e-9)
+      state.update(best_epoch=number, best_value=value, validation=metrics, best=state['last'])
     state['records'].append({
-        'block': self.context.index, 'epoch': epoch + 1, 'losses': losses, 'validation': metrics,
+        'block': self.context.index, 'epoch': number, 'losses': losses, 'validation': metrics,
         'seconds': seconds, 'sampler_seconds': sampler_seconds, 'pairs_per_second': speed})
     self._store.save(self._checkpoint, state['last'])
     self._store.save_state(state)
     self._tell(state, seconds - self._tracing_seconds)
     self._tracing_seconds = 0.
-    return vectors
 
   def _tell(self, state, seconds: float) -> None:
     """Logs the last epoch; `seconds` are without tracing, which happens once a block."""
     record = state['records'][-1]
     best = '*' if state['wait'] == 0 else ' '
-    left = 0 if state['stopped'] else (self._max_epochs - state['epoch']) * seconds
-    validated = record['validation']
+    trained, validated = bool(record['epoch']), record['validation']
+    left = 0 if state['stopped'] or not trained else (self._max_epochs - state['epoch']) * seconds
+    loss = f'loss {record["losses"]["loss"]:.4f}' if trained else 'not trained'
     measured = f'recall@20 {validated[SELECTION_METRIC]:.4f}{best} ' if validated else ''
-    self._log(f'block {record["block"]} epoch {record["epoch"]:2}/{self._max_epochs}  '
-              f'loss {record["losses"]["loss"]:.4f}  {measured}{record["seconds"]:6.1f} s'
-              + (f'  {left:.0f} s left' if left else ''))
-    if self._verbose:
+    self._log(f'block {record["block"]} epoch {record["epoch"]:2}/{self._max_epochs}  {loss}  {measured}'
+              f'{record["seconds"]:6.1f} s' + (f'  {left:.0f} s left' if left else ''))
+    if self._verbose and trained:
       terms = '  '.join(f'{name} {value:.4f}' for name, value in record['losses'].items())
       self._log(f'  {terms}  {record["pairs_per_second"]:,.0f} pairs/s')
 

@@ -12,6 +12,7 @@ from graphsane_tf.graph.draws import Complement
 from graphsane_tf.random import Seeds
 from graphsane_tf.blocks.batch import Batch
 from graphsane_tf.graph.scores import gathered_l2_loss, pair_scores
+from graphsane_tf.training.softmax import Softmax
 
 # Room for the losses of a step while they are added up; more is an error at the first trace.
 _MAX_LOSSES = 24
@@ -47,6 +48,9 @@ class TrainStep:
     self._whole = propagation == 'whole'
     self._uniform = Complement(context.positives)
     self._num_uniform = config.train.num_negatives - sampler.num_slots
+    self._softmax = None
+    if config.train.loss == 'softmax':
+      self._softmax = Softmax(context, config.train.softmax_temperature, self._num_uniform)
     self._users = tf.constant(context.users, tf.int32)
     self._items = tf.constant(context.items, tf.int32)
     self.variables = list(backbone.trainable_variables) + list(sampler.trainable_variables)
@@ -96,12 +100,17 @@ class TrainStep:
     if self._sampler.chooses:
       draw, item_places, batch = self._choose(draw, user_rows, item_places, batch)
     scores = pair_scores(user_rows, final_item, item_places)
-    positive, negative = scores[:, 0], scores[:, 1:]
-    losses = {'bpr': tf.reduce_sum(
-        valid * tf.nn.softplus(negative[:, :num_uniform] - positive[:, None])) / batch.size}
-    if self._sampler.num_slots:
-      pair_loss = self._sampler.loss(positive, negative[:, num_uniform:], draw)
-      losses[self._sampler.loss_name] = tf.reduce_sum(pair_loss) / batch.size
+    positive, uniform, drawn = scores[:, 0], scores[:, 1:1 + num_uniform], scores[:, 1 + num_uniform:]
+    has_slots = bool(self._sampler.num_slots)
+    losses = {}
+    if self._softmax is not None:
+      slots = (*self._sampler.slots(positive, drawn, draw), draw.log_probability) if has_slots else None
+      losses['softmax'] = tf.reduce_mean(
+          self._softmax.loss(batch, user_places, positive, uniform, valid, slots))
+    else:
+      losses['bpr'] = tf.reduce_sum(valid * tf.nn.softplus(uniform - positive[:, None])) / batch.size
+      if has_slots:
+        losses[self._sampler.loss_name] = tf.reduce_sum(self._sampler.loss(positive, drawn, draw)) / batch.size
     if self._config.model.l2:
       norm = tf.nn.l2_loss(user_rows) + gathered_l2_loss(final_item, item_places)
       losses['l2'] = self._config.model.l2 * norm / batch.size

@@ -7,6 +7,7 @@ from graphsane_tf import negatives
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.negatives import ranked
 from graphsane_tf.negatives.base import Draw, NegativeSampler
+from graphsane_tf.random import Seeds
 from graphsane_tf.testing import samplers as checks
 from graphsane_tf.testing.problems import sample, small
 
@@ -38,6 +39,29 @@ class TestEverySampler(checks.Suite):
     if name != 'nscaching':  # Its caches are random by chunk.
       np.testing.assert_array_equal(whole, draws())
     checks.check_draws(negatives.REGISTRY[name], problem)
+
+
+@pytest.mark.parametrize('name', SAMPLERS)
+def test_draws_know_their_probability(name, problem):
+  """What corrects a softmax is what the sampler states; ESNS counts one try where it may make several."""
+  sampler, context = problem.refreshed(negatives.REGISTRY[name]), problem.context
+  draw = sampler.draw(tf.constant(context.users), tf.constant(context.items), Seeds(tf.constant([3, 4])))
+  if draw.log_probability is None:
+    assert sampler.chooses or not sampler.num_slots  # Candidates are uniform.
+    return
+  assert draw.log_probability.shape == draw.items.shape
+  compared = 0
+  for user, positive, items, log_probability in zip(
+      context.users, context.items, draw.items.numpy(), draw.log_probability.numpy()):
+    stated = sampler.probabilities(user, positive, problem.scores(user))
+    drawn = np.exp(log_probability)
+    uniform = np.isclose(drawn, 1. / context.num_items)
+    if name == 'esns':
+      assert np.all((drawn <= stated[items] * 1.001) | uniform)
+    else:
+      np.testing.assert_allclose(drawn[~uniform], stated[items][~uniform], rtol=1e-3)
+    compared += (~uniform).sum()
+  assert compared > len(context.users)
 
 
 class _Unmasked(negatives.REGISTRY['dns']):

@@ -203,10 +203,14 @@ def test_tables_hold_items_and_fall_back():
   table.assign(np.array([[1, 2, -1], [-1, -1, -1]]))
   np.testing.assert_array_equal(table.items, [[1, 2, 0], [0, 0, 0]])
   np.testing.assert_array_equal(table.count, [2, 0])
-  draw = lambda place: table.draw(tf.constant([2, 2, 5, 0]), 4, Seeds(tf.constant([1, 2])), place)
+  draw = lambda place: table.draw(tf.constant([2, 2, 5, 0]), 4, Seeds(tf.constant([1, 2])), place,
+                                    ranked.uniform_log_probability)
   for places, expected in ((0, 1), (1, 2), (2, 2), (99, 2), (-5, 1)):
-    items, weight = draw(lambda random, count, row, at=places: tf.fill(tf.shape(random), float(at)))
+    items, weight, log_probability = draw(
+        lambda random, count, row, at=places: tf.fill(tf.shape(random), float(at)))
     assert np.all(items[:2] == expected) and np.all(weight == 1.)
+    # Two items; user 0 has no row and user 5 no items: any of the catalogue's four.
+    np.testing.assert_allclose(np.exp(log_probability), np.repeat([[.5], [.5], [.25], [.25]], 4, axis=1), rtol=1e-6)
     assert not np.isin(items[3], [1]).any()
   seen = {}
   draw(lambda random, count, row: seen.update(count=count.numpy(), row=row.numpy()) or random * count)

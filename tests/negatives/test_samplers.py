@@ -76,11 +76,13 @@ class TestDemix:
     for suspect in (0., 1.):
       mix = demix.Mix(None, tf.constant([[1., 1.]]), share=tf.constant([[.3]]),
                       suspect=tf.constant([[suspect]]))
-      loss = demix.mixed_loss(*(tf.constant(v, tf.float32) for v in (
-          [positive], [[hard]], [[partner]])), mix)
-      mixture = .7 * items[1] + .3 * items[0 if suspect else 2]
-      want = np.log1p(np.exp(mixture @ user - positive)) * (.7 if suspect else 1.)
-      np.testing.assert_allclose(loss, [want], rtol=1e-5)
+      scores = [tf.constant(v, tf.float32) for v in ([positive], [[hard, partner]])]
+      sampler = small(train__num_sampler_negatives=1).sampler(demix.DeMix)
+      mixture, weight = .7 * items[1] + .3 * items[0 if suspect else 2], .7 if suspect else 1.
+      for found, want in zip(sampler.slots(*scores, mix), (mixture @ user, weight)):
+        np.testing.assert_allclose(found, [[want]], rtol=1e-5)
+      want = np.log1p(np.exp(mixture @ user - positive)) * weight
+      np.testing.assert_allclose(sampler.loss(*scores, mix), [want], rtol=1e-5)
 
   def test_choice(self):
     sampler = small(demix__candidates=5).sampler(demix.DeMix)

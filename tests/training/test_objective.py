@@ -55,8 +55,9 @@ class _Second(NegativeSampler):
 class _Case:
   """A step over a hand-sized block, and the same objective in NumPy."""
 
-  def __init__(self, backbone='mgccf', sampler=_Fixed, propagation='whole', rate=.2, **changes):
+  def __init__(self, backbone='mgccf', sampler=_Fixed, propagation='whole', rate=.2, train=None, **changes):
     config = default_config()
+    config.train.update(train or {})
     config.model.update({
         'embedding_dim': _SIZE, 'num_knn': 20, 'fanout': (20, 20), 'dropout': rate, 'l2': _L2,
         'proximity': _PROXIMITY, **changes})

@@ -15,6 +15,9 @@ from graphsane_tf.negatives.sane.interests import Categories, SoftCategories
 from graphsane_tf.negatives.sane.shifts import SHIFTS
 from graphsane_tf.random import Seeds
 
+# Probability of an item in a softmax's correction at least; a millionth of a reservoir's mass is noise.
+_SMALLEST = 1e-6
+
 
 class Sane(NegativeSampler):
   """Top-ranked unobserved items of each user, drawn by category with a shift-aware posterior.
@@ -153,8 +156,16 @@ class Sane(NegativeSampler):
       # The first item whose running sum exceeds the point.
       return tf.searchsorted(cumulative, point, side='right')
 
+    def log_probability(places, count, row):
+      del count
+      cumulative = tf.gather(self.cumulative, row)
+      below = tf.gather(tf.pad(cumulative, [[0, 0], [1, 0]]), places, batch_dims=1)
+      share = (tf.gather(cumulative, places, batch_dims=1) - below) / cumulative[:, -1:]
+      # Differences of running sums have rounding errors: an item that was drawn is not impossible.
+      return tf.math.log(tf.maximum(share, _SMALLEST))
+
     draws = self.num_slots * self.config.sane.candidates
-    return Draw(*self.table.draw(users, draws, seeds, place))
+    return Draw(*self.table.draw(users, draws, seeds, place, log_probability))
 
   def choose(self, positive, candidate, draw, seeds):
     return hardest_choice(candidate, draw, self.num_slots)
