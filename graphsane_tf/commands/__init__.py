@@ -7,6 +7,8 @@ COMMANDS = {
     'update': ('update', "the next version of a store, from today's rows"),
     'status': ('status', 'what a store holds'),
     'recommend': ('recommend', 'ask the current version of a store'),
+    'serve': ('serve', 'serve a store over HTTP'),
+    'report': ('report', "an HTML page of a store's life"),
     'rollback': ('rollback', 'publish an older version again'),
     'prune': ('prune', 'delete old versions of a store'),
     'export': ('export', "a store's vectors and ids, for other software"),
