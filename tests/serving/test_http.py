@@ -68,7 +68,7 @@ class Shop:
       thread.start()
       current.follow(poll)
       try:
-        yield Client(place.getsockname()[1], current)
+        yield Client(place.getsockname()[1], current, server)
       finally:
         server.should_exit = True
         thread.join(PATIENCE)
@@ -80,8 +80,8 @@ class Shop:
 class Client:
   """Asks a server."""
 
-  def __init__(self, port, current=None):
-    self.port, self.current = port, current
+  def __init__(self, port, current=None, server=None):
+    self.port, self.current, self.server = port, current, server
     self._connection = http.client.HTTPConnection('127.0.0.1', port, timeout=PATIENCE)
 
   def ask(self, method, path, body=None, headers=None):
@@ -247,6 +247,25 @@ def test_slow_clients_slow_answers_and_crowds_are_sent_away(shop):
     deadline = time.monotonic() + PATIENCE
     while client.ask('GET', '/recommend?user=u0')[0] != 200:
       assert time.monotonic() < deadline
+
+
+def test_a_server_that_stops_answers_first(shop):
+  arrived, held, codes = threading.Event(), threading.Event(), []
+  with shop.serving() as client:
+    served = client.current.served
+    answer = served.ask
+    try:
+      served.ask = lambda *inputs: arrived.set() or held.wait(PATIENCE) and answer(*inputs)
+      asking = threading.Thread(target=lambda: codes.append(client.ask('GET', '/recommend?user=u0&k=1')[:2]))
+      asking.start()
+      assert arrived.wait(PATIENCE)
+      client.server.should_exit = True
+      time.sleep(.3)
+    finally:
+      held.set()
+      del served.ask
+    asking.join(PATIENCE)
+  assert [code for code, _ in codes] == [200] and codes[0][1]['recommendations'][0]['items'][0]['item'] == 'i1'
 
 
 def test_a_token_is_asked_for(shop, tmp_path):
