@@ -162,16 +162,16 @@ def _cost(drawn: figures.Figures, entries) -> List[str]:
   made = _updates(entries)
   stages = list(dict.fromkeys(name for entry in made for name in entry.get('seconds', {})))
   cells = [[str(entry['number']), entry.get('arrived', {}).get('rows'),
-            *[entry.get('seconds', {}).get(name) for name in stages], round(entry['bytes'] / _MIB, 2)] for entry in made]
+            *[entry.get('seconds', {}).get(name) for name in stages], entry['bytes'] // 1024] for entry in made]
   if not cells:
     return []
   pictures = []
   if 'total' in stages:
     line = {entry['number']: entry['seconds']['total'] for entry in made if 'total' in entry.get('seconds', {})}
     pictures.append(html.picture(drawn.by_version({'seconds': line}, 'seconds'), 'seconds of each update, by version'))
-  sizes = {entry['number']: entry['bytes'] / _MIB for entry in made}
-  pictures.append(html.picture(drawn.by_version({'MiB': sizes}, 'MiB'), 'size of each version in MiB'))
-  heads = ['version', 'new rows', *[f'{name} (s)' for name in stages], 'MiB']
+  sizes = {entry['number']: entry['bytes'] / 1024 for entry in made}
+  pictures.append(html.picture(drawn.by_version({'KiB': sizes}, 'KiB'), 'size of each version in KiB'))
+  heads = ['version', 'new rows', *[f'{name} (s)' for name in stages], 'KiB']
   return [html.table({'heads': heads, 'cells': cells}), html.pictures(pictures)]
 
 
