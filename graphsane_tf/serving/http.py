@@ -317,7 +317,10 @@ def _metadata(name: str, served: Served) -> Dict[str, Any]:
 def listen(host: str, port: int) -> socket.socket:
   """A socket of an address; port 0 takes a free one."""
   try:
-    return socket.create_server((host, port), family=socket.AF_INET6 if ':' in host else socket.AF_INET)
+    place = socket.create_server((host, port), family=socket.AF_INET6 if ':' in host else socket.AF_INET)
+    # Otherwise every answer, whose head and body are sent one after the other, waits 40 ms for the client's receipt.
+    place.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return place
   except (OSError, OverflowError) as error:
     raise UserError(f'cannot listen at --host={host} --port={port}: {error}; choose another one.') from error
 

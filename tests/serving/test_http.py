@@ -360,6 +360,12 @@ def test_a_damaged_version_is_not_taken_up(tmp_path, exports):
     models.Current(shop.versions)
 
 
+def test_answers_do_not_wait_for_receipts():
+  """With Nagle's algorithm each would take 40 ms; what a client connects to inherits the option."""
+  with serving.listen('127.0.0.1', 0) as place:
+    assert place.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_a_port_that_is_taken():
   with serving.listen('127.0.0.1', 0) as place, pytest.raises(UserError, match='--port'):
     serving.listen('127.0.0.1', place.getsockname()[1])
