@@ -91,7 +91,7 @@ class Attempt:
     self._say('writing the version')
     scorer = assembly.scorer_of(self._config, context, model)
     manifest['drift'] = changes.facts(self._log, context, scorer, previous and previous[2])
-    manifest['seconds'] = {name: round(value, 3) for name, value in self._seconds.items()}
+    manifest['seconds'] = self._seconds
     store.stage(self._kept, context, model, scorer, manifest, started)
     if refused:
       self._say('putting it away')

@@ -34,6 +34,8 @@ METHODS = {'ours': 'ours, with gate', 'never': 'never updated', 'popularity': 'p
            'ease': 'EASE, refitted each time', 'retrained': 'full retraining, weekly',
            'finetuned': 'fine-tuning without gate'}
 METRICS = ('recall@20', 'ndcg@20')
+# Versions that a store keeps.
+KEEP = 5
 
 
 def seconds_of(text: str, flag: str) -> int:
@@ -163,6 +165,7 @@ class Soak:
     store = stores.Store(path)
     if day:
       updating.update(store, self._days.files[day], publish=publish, say=self._whisper)
+      updating.prune(store, KEEP)
     rows = self._days.cuts[day + 1]
     # Read from disk, because the update may have ended before this process began.
     made = store.refusal(store.manifest()['number'], rows) or store.manifest()
