@@ -12,6 +12,7 @@ COMMANDS = {
     'rollback': ('rollback', 'publish an older version again'),
     'prune': ('prune', 'delete old versions of a store'),
     'export': ('export', "a store's vectors and ids, for other software"),
+    'soak': ('soak', 'update a store day by day through a log, and measure it'),
     'prepare': ('prepare', 'read and filter a data set, and show its counts'),
     'reproduce': ('reproduce', "the paper's tables and figures, and our own"),
     'compare': ('compare', 'test finished runs against each other'),
