@@ -18,6 +18,14 @@ def _select_legacy_keras() -> None:
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
 
+def __getattr__(name: str):
+  """`graphsane_tf.Recommender`, which brings TensorFlow, is imported when it is asked for."""
+  if name == 'Recommender':
+    from graphsane_tf.recommender import Recommender  # pylint: disable=import-outside-toplevel
+    return Recommender
+  raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
 _select_legacy_keras()
 
 __version__ = '0.2.0'

@@ -6,11 +6,11 @@
     shop.update('today.csv')
     shop.recommend('u00012', k=10)
 """
+import contextlib
 import io
 import pathlib
 import tempfile
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
-import contextlib
 
 import numpy as np
 import pandas as pd
@@ -82,11 +82,12 @@ class Recommender:
     return self.store.manifest()['number']
 
   def update(self, interactions: Optional[Rows] = None, *, forget_users: Sequence[str] = (),
-             forget_items: Sequence[str] = (), margin: Optional[float] = None) -> Outcome:
+             forget_items: Sequence[str] = (), margin: Optional[float] = None,
+             publish: Optional[str] = None) -> Outcome:
     """Brings the store up to date; see `Outcome` for what comes of it. See `updating.update` for the arguments."""
     with _file(interactions) as file:
       return updating.update(self.store, file, forget_users=forget_users, forget_items=forget_items, margin=margin,
-                             say=self._say)
+                             publish=publish, say=self._say)
 
   def recommend(self, user: Union[str, Sequence[str]], k: int = 10) -> List[Any]:
     """The best items for a user that they have not taken: [(item, score), ...]; for several users, a list of lists.

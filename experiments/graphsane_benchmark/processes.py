@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from typing import Iterator, Optional, Sequence
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 import pandas as pd
 
@@ -22,11 +22,16 @@ from graphsane_tf.training.block import FIRST_STEP
 _STEPS = 200
 
 
-def _child(*arguments: str) -> subprocess.CompletedProcess:
+def child_command(module: str, *arguments: str) -> Tuple[List[str], Dict[str, str]]:
+  """What runs a module of this package in a process of its own: the command, and its environment."""
   place = str(pathlib.Path(__file__).resolve().parents[1])
   path = os.pathsep.join([place, *filter(None, [os.environ.get('PYTHONPATH')])])
-  return subprocess.run([sys.executable, '-m', 'graphsane_benchmark.processes', *arguments],
-                        env={**os.environ, 'PYTHONPATH': path}, capture_output=True, text=True, check=False)
+  return [sys.executable, '-m', module, *arguments], {**os.environ, 'PYTHONPATH': path}
+
+
+def _child(*arguments: str) -> subprocess.CompletedProcess:
+  command, settings = child_command('graphsane_benchmark.processes', *arguments)
+  return subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
 
 
 def memory_section(shape: logs.Shape, edges: Sequence[int],

@@ -5,7 +5,7 @@ import tempfile
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from graphsane_tf import files
-from graphsane_benchmark import figures, logs, peers, processes, scoring, training
+from graphsane_benchmark import figures, logs, peers, processes, scoring, serving, training
 from graphsane_tf.data import prepare
 from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.data.interactions import Interactions
@@ -13,6 +13,8 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.reporting import machine
 
 _EDGES = (3_000_000, 6_000_000, 12_000_000)
+# Catalogues that are served.
+_ITEMS = (10_000, 100_000, 1_000_000)
 
 
 class Suite:
@@ -54,6 +56,7 @@ class Suite:
         'startup': [lambda: processes.startup_section(make('gowalla'), 1 if quick else repeats)],
         'lightgcn': on(('lightgcn',), peers.lightgcn_section),
         'implicit': on(('gowalla',) if quick else ('gowalla', 'lightgcn'), peers.implicit_section),
+        'serving': [lambda items=items: serving.serving_section(items, repeats) for items in _ITEMS[:1 if quick else None]],
         'memory': [] if quick else [
             lambda: processes.memory_section(shapes['netflix'], _EDGES)],
     }

@@ -10,7 +10,8 @@ from graphsane_tf import cli
 HELP = 'Says what this machine has: versions, devices, kernels, memory, disk, and what would not work.'
 EXAMPLES = ('graphsane doctor',)
 # Libraries that some commands need: name, what for, and how to get it.
-_EXTRAS = (('optuna', 'graphsane tune', 'tune'), ('implicit', '--peer=ials', 'peers'))
+_EXTRAS = (('optuna', 'graphsane tune', 'tune'), ('implicit', '--peer=ials', 'peers'),
+           ('fastapi', 'graphsane serve', 'serve'), ('uvicorn', 'graphsane serve', 'serve'))
 _LEAST_MEMORY_GIB = 4
 _LEAST_DISK_GIB = 2
 

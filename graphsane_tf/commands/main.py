@@ -19,7 +19,8 @@ _WIDTH = 80
 # What stands for the value of a flag without a default.
 _PLACES = {'interactions': 'FILE', 'workdir': 'DIR', 'base_from': 'DIR', 'plugin': 'FILE.py', 'recipes': 'FILE.py',
            'run': 'DIR', 'user': 'ID', 'output': 'FILE', 'json': 'FILE', 'log': 'FILE', 'extra': "'--FLAG=...'",
-           'store': 'DIR', 'forget_users': 'FILE', 'forget_items': 'FILE', 'similar_to': 'ITEM'}
+           'store': 'DIR', 'forget_users': 'FILE', 'forget_items': 'FILE', 'similar_to': 'ITEM',
+           'token_file': 'FILE'}
 
 
 def graphsane() -> None:

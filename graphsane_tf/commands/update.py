@@ -21,9 +21,10 @@ def define():
   flags.DEFINE_string('interactions', None, "Today's rows, or the whole log with them.")
   flags.DEFINE_float('margin', None, "Stands in for the store's own: how much worse than the best rival, relative to "
                      'it, a version that is published may be.')
+  flags.DEFINE_enum('publish', None, ['trained', 'graph_only'], 'Publish this move whatever the gate says.')
   for what in ('users', 'items'):
     flags.DEFINE_string(f'forget_{what}', None, f'Text file of {what} that leave no trace, one id a line.')
-  return {'flags': ['store', 'interactions', 'margin', 'forget_users', 'forget_items']}
+  return {'flags': ['store', 'interactions', 'margin', 'publish', 'forget_users', 'forget_items']}
 
 
 def _ids(path):
@@ -47,7 +48,8 @@ def main():
     raise UserError('graphsane update needs rows or ids to forget: add --interactions=FILE.')
   cli.load_tensorflow_quietly()
   from graphsane_tf.runs import store, updating  # pylint: disable=g-import-not-at-top
-  outcome = updating.update(store.Store(path), values.interactions, margin=values.margin, say=stores.say, **forget)
+  outcome = updating.update(store.Store(path), values.interactions, margin=values.margin, publish=values.publish,
+                            say=stores.say, **forget)
   stores.say(outcome.sentence)
   if outcome.decision == 'refused':
     sys.exit(REFUSED)

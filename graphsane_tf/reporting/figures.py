@@ -135,6 +135,26 @@ class Figures:
       return canvas
     return self._svg(draw)
 
+  def by_version(self, lines: Dict[str, Dict[int, float]], what: str) -> str:
+    """Figures of a store's versions, a line each.
+
+    Args:
+      lines: label to values by version.
+      what: the values' name.
+    """
+    def draw():
+      canvas = figure.Figure(figsize=(_WIDTH, 2.8), layout='constrained')
+      axis = canvas.subplots()
+      for k, (label, values) in enumerate(lines.items()):
+        axis.plot(list(values), list(values.values()), marker=_MARKERS[k % len(_MARKERS)], markersize=4, linewidth=1.2,
+                  color=_COLOURS[k % len(_COLOURS)], label=label)
+      axis.set(xlabel='version', ylabel=what, ylim=(0, None))
+      axis.xaxis.set_major_locator(ticker.MaxNLocator(integer=True, nbins=8))
+      if len(lines) > 1:
+        canvas.legend(loc='outside lower center', ncols=2)
+      return canvas
+    return self._svg(draw)
+
   def sensitivity(self, curves: Dict[str, Dict[int, Dict[str, Any]]], symbol: str) -> str:
     """Average recall over a number that people choose, a curve a method.
 

@@ -6,6 +6,8 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from graphsane_tf.reporting import outputs
 
+# Letters up to which a table's first column takes no more room than it needs on a narrow screen.
+_SLIM = 10
 _STYLE = '''
 :root { color-scheme: light; --ink: #1b1f24; --soft: #5b6570; --line: #d9dee4; --tint: #f4f6f8;
   --accent: #0b5cad; }
@@ -36,6 +38,7 @@ th:first-child { position: sticky; left: 0; background: #fff; font-weight: 600; 
 @media (max-width: 40rem) {
   th:first-child { min-width: 8.5rem; max-width: 45vw; white-space: normal;
     overflow-wrap: break-word; }
+  table.slim th:first-child { min-width: 0; }
 }
 thead th:first-child { background: var(--tint); z-index: 1; }
 tr.best td, tr.best th { background: #eaf4ea; }
@@ -43,7 +46,7 @@ th button { all: unset; cursor: pointer; font-weight: 600; white-space: normal; 
 th button:focus-visible { outline: 2px solid var(--accent); }
 th[aria-sort=ascending] button::after { content: " \\25B2"; }
 th[aria-sort=descending] button::after { content: " \\25BC"; }
-.figures { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit,
+.figures { display: grid; gap: 1rem; margin-top: 1rem; grid-template-columns: repeat(auto-fit,
   minmax(min(100%, 24rem), 1fr)); align-items: start; }
 figure { margin: 0; border: 1px solid var(--line); border-radius: 6px; padding: .6rem;
   max-width: 34rem; }
@@ -121,7 +124,8 @@ def table(shown: Dict[str, Any], best: str = '') -> str:
     values = [row[heads.index(best)] for row in cells]
     known = [value for value in values if isinstance(value, (int, float))]
     top = values.index(max(known)) if known else None
-  parts = ['<div class="scroll"><table class="sortable"><thead><tr>']
+  slim = ' slim' if all(len(str(row[0])) <= _SLIM for row in cells) else ''
+  parts = [f'<div class="scroll"><table class="sortable{slim}"><thead><tr>']
   kinds = [_kind([row[column] for row in cells]) for column in range(len(heads))]
   for head, kind in zip(heads, kinds):
     parts.append(f'<th scope="col"{kind} aria-sort="none"><button type="button">{escape(head)}'

@@ -61,7 +61,10 @@ def _moved(config, context: BlockContext, previous: Model) -> Model:
 class Attempt:
   """One new version, from the rows that the parent has not been trained on."""
 
-  def __init__(self, store: Store, kept: growing.KeptLog, parent: Optional[Dict[str, Any]], margin: float, say: Say):
+  def __init__(self, store: Store, kept: growing.KeptLog, parent: Optional[Dict[str, Any]], margin: float, say: Say,
+               publish: Optional[str] = None):
+    """See `updating.update`; `kept` is the log and `parent` the manifest of the version before, None for the first."""
+    self._publish = publish
     self._store, self._kept, self._parent, self._margin, self._say = store, kept, parent, margin, say
     self._log = kept.interactions
     self._config = store.config
@@ -69,8 +72,10 @@ class Attempt:
     self._first = parent['data']['rows'] if parent else 0
     self._stop = len(self._log)
     held_out = min(int(store.settings.holdout * (self._stop - self._first)), MAX_HELD)
-    self._cut = self._stop - (held_out if held_out >= MIN_HELD else 0)
-    self._middle = (self._cut + self._stop) // 2
+    self._cut = self._middle = self._stop
+    if held_out >= MIN_HELD:
+      self._cut = self._between_baskets(self._stop - held_out, self._first + 1)
+      self._middle = self._between_baskets((self._cut + self._stop) // 2, self._cut + 1)
     self._number = store.versions.next_number()
     self._seconds: Dict[str, float] = {}
 
@@ -86,7 +91,7 @@ class Attempt:
     self._say('writing the version')
     scorer = assembly.scorer_of(self._config, context, model)
     manifest['drift'] = changes.facts(self._log, context, scorer, previous and previous[2])
-    manifest['seconds'] = {name: round(value, 3) for name, value in self._seconds.items()}
+    manifest['seconds'] = self._seconds
     store.stage(self._kept, context, model, scorer, manifest, started)
     if refused:
       self._say('putting it away')
@@ -101,11 +106,18 @@ class Attempt:
                    f'version {self._number} is published ({manifest["kind"]}): {manifest["gate"]["reason"]}',
                    store.manifest(self._number))
 
+  def _between_baskets(self, row: int, least: int) -> int:
+    """The last row up to `row` at which a user's rows of one time begin; `row` itself if that is below `least`."""
+    log, start = self._log, row
+    while start > least and log.user[start] == log.user[start - 1] and log.time[start] == log.time[start - 1]:
+      start -= 1
+    return start if start > least else row
+
   def _settle(self) -> None:
     """Goes on with the work of the same attempt, and deletes that of any other."""
     store = self._store
     plan = {'number': self._number, 'parent': self._parent and self._parent['number'], 'first': self._first,
-            'cut': self._cut, 'stop': self._stop, 'fingerprint': self._log.fingerprint}
+            'cut': self._cut, 'middle': self._middle, 'stop': self._stop, 'fingerprint': self._log.fingerprint}
     path = store.work / 'plan.json'
     if not path.exists() or files.read_json(path) != plan:
       files.remove(store.work)
@@ -158,6 +170,9 @@ class Attempt:
     verdict = gate.decide(measured, self._margin)
     if previous is None:
       verdict['decision'] = 'first'
+    elif self._publish:
+      verdict.update(decision=self._publish, chosen=self._publish,
+                     reason=f'{self._publish} was asked for, whatever the gate says: {verdict["reason"]}')
     self._seconds['judge'] = time.perf_counter() - began
     for name, result in measured.items():
       self._say(f'  {name:12} ' + '  '.join(f'{metric} {result.metrics[metric]:.4f}' for metric in SHOWN))
@@ -180,6 +195,8 @@ class Attempt:
       epochs = train.base_epochs
     else:
       epochs = parent['trained']['epochs'] if parent['update'] else train.min_epochs
+      if self._publish:
+        epochs = (epochs or train.min_epochs) if self._publish == 'trained' else 0
     moved = 'trained' if epochs else 'graph_only'
     rows = self._stop - self._first
     reason = (f'{rows:,} rows are too few to hold any out: not judged, and as many epochs as before '

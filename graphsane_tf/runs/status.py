@@ -2,10 +2,9 @@
 import datetime
 from typing import Any, Dict
 
-from graphsane_tf import files
 from graphsane_tf.runs.store import Store, size_on_disk
-from graphsane_tf.serving import versions
 
+_FIELDS = ('number', 'kind', 'parent', 'update', 'created', 'bytes', 'published', 'deleted')
 _METRICS = ('recall@20', 'ndcg@20')
 
 
@@ -14,19 +13,15 @@ def collect(store: Store) -> Dict[str, Any]:
   kept = store.log()
   log = kept.interactions
   current = store.versions.current()
-  entries = []
-  for place, served in ((store.versions.published, True), (store.versions.rejected, False)):
-    for number in files.numbered(place):
-      manifest = versions.read_manifest(place / str(number))
-      entries.append({**{name: manifest[name] for name in ('number', 'kind', 'parent', 'update', 'created', 'bytes')},
-                      'published': served, 'rows': manifest['data']['rows'], 'decision': manifest['gate']['decision'],
-                      'reason': manifest['gate']['reason'], 'options': manifest['gate'].get('options', {})})
-  rows = next((entry['rows'] for entry in entries if entry['number'] == current and entry['published']), 0)
+  entries = [{**{name: manifest[name] for name in _FIELDS}, 'rows': manifest['data']['rows'],
+              'decision': manifest['gate']['decision'], 'reason': manifest['gate']['reason'],
+              'options': manifest['gate'].get('options', {})} for manifest in store.versions.manifests()]
+  rows = next((entry['rows'] for entry in entries if entry['number'] == current), 0)
   return {'store': str(store.path), 'name': store.name, 'current': current,
           'rows': len(log), 'users': log.num_users, 'items': log.num_items, 'waiting': len(log) - rows,
           'first_time': int(log.time.min()) if len(log) else None,
           'last_time': int(log.time.max()) if len(log) else None, 'updates': len(kept.parts),
-          'bytes': size_on_disk(store.path), 'versions': sorted(entries, key=lambda entry: entry['number'])}
+          'bytes': size_on_disk(store.path), 'versions': entries}
 
 
 def _date(seconds) -> str:
@@ -46,7 +41,8 @@ def text(found: Dict[str, Any]) -> str:
     name = 'trained' if entry['kind'] == 'base' else entry['kind']
     measured = entry['options'].get(name, {})
     figures = [f'{measured[metric]:.4f}' if metric in measured else '' for metric in _METRICS]
-    mark = '*' if entry['number'] == found['current'] and entry['published'] else ' '
+    mark = '*' if entry['number'] == found['current'] else ' '
     lines.append(f'{entry["number"]:6}{mark}  {entry["created"][:16].replace("T", " "):16}  {entry["kind"]:10}  '
-                 f'{entry["rows"]:11,}  ' + '  '.join(f'{figure:>9}' for figure in figures) + f'  {entry["decision"]}')
+                 f'{entry["rows"]:11,}  ' + '  '.join(f'{figure:>9}' for figure in figures) + f'  {entry["decision"]}'
+                 + (' (deleted)' if entry['deleted'] else ''))
   return '\n'.join(lines)

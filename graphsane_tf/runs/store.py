@@ -231,12 +231,15 @@ class Store:
       extra = files.make_directory(self.staging / versions.EXTRA)
       model.checkpoint().write(str(extra / 'model'))
       times, now = log.time[:context.num_rows], time.perf_counter()
+      seconds = {**manifest['seconds'], 'export': now - began}
+      # Parts may have been done by processes that were killed since.
+      total = max(now - started, sum(seconds.values()))
       versions.seal(self.staging, {
           'name': self.name, 'content': manifest['number'], 'numbering': kept.numbering, **manifest,
           'data': {'rows': context.num_rows, 'users': context.num_users, 'items': context.num_items,
                    'first_time': int(times.min()), 'last_time': int(times.max()),
                    'fingerprint': fingerprint_of(log, context)},
-          'seconds': {**manifest['seconds'], 'export': round(now - began, 3), 'total': round(now - started, 3)},
+          'seconds': {name: round(value, 3) for name, value in {**seconds, 'total': total}.items()},
           'config': self.config.to_dict()})
 
 

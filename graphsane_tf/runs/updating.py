@@ -73,7 +73,7 @@ def create(path, interactions, config, *, name: str = 'recommender', columns: cs
 
 
 def update(store: Store, interactions=None, *, forget_users: Sequence[str] = (), forget_items: Sequence[str] = (),
-           margin: Optional[float] = None, say: Say = print) -> Outcome:
+           margin: Optional[float] = None, publish: Optional[str] = None, say: Say = print) -> Outcome:
   """Brings a store up to date; the same call again goes on where it was cut off.
 
   Args:
@@ -82,6 +82,7 @@ def update(store: Store, interactions=None, *, forget_users: Sequence[str] = (),
     forget_users: raw ids of users who leave no trace in the next version.
     forget_items: likewise of items.
     margin: stands in for the store's own.
+    publish: 'trained' or 'graph_only' is published whatever the gate says; None lets the gate decide.
     say: takes a line for the screen.
   """
   margin = dataclasses.replace(
@@ -109,9 +110,9 @@ def update(store: Store, interactions=None, *, forget_users: Sequence[str] = (),
           f'no new rows{f" ({ignored})" if ignored else ""}: version {current} stays.'),
           store.manifest() if sentence else None)
     refused = store.refusal(current, len(kept.interactions))
-    if refused and not arrival.rows:
+    if refused and not arrival.rows and not publish:
       return Outcome('refused', current, refusal(refused, current), refused)
-    return Attempt(store, kept, parent, margin, say).run()
+    return Attempt(store, kept, parent, margin, say, publish).run()
 
 
 def rollback(store: Store, number: int) -> int:

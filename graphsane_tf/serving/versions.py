@@ -74,11 +74,13 @@ class Versions:
   Attributes:
     published: the folder that is served.
     rejected: the folder of versions that the gate has refused.
+    deleted: the folder of the manifests of versions that are gone.
   """
 
   def __init__(self, store, name: str):
     self.published = pathlib.Path(store) / 'models' / name
     self.rejected = pathlib.Path(store) / 'rejected'
+    self.deleted = pathlib.Path(store) / 'deleted'
 
   def numbers(self) -> List[int]:
     """Published versions, ascending."""
@@ -99,7 +101,21 @@ class Versions:
     return read_manifest(self.path(number))
 
   def next_number(self) -> int:
-    return max([0, *self.numbers(), *files.numbered(self.rejected)]) + 1
+    gone = [int(path.stem) for path in self.deleted.glob('*.json') if path.stem.isdecimal()]
+    return max([0, *self.numbers(), *files.numbered(self.rejected), *gone]) + 1
+
+  def manifests(self) -> List[Dict[str, Any]]:
+    """All that can be read, by number, with 'published' and 'deleted': the life of the model."""
+    found: Dict[int, Dict[str, Any]] = {}
+    for path in self.deleted.glob('*.json'):
+      with contextlib.suppress(UserError):
+        manifest = files.read_object(path, _FIELDS)
+        found[manifest['number']] = {**manifest, 'deleted': True}
+    for place, published in ((self.published, True), (self.rejected, False)):
+      for number in files.numbered(place):
+        with contextlib.suppress(UserError):
+          found[number] = {**read_manifest(place / str(number)), 'published': published, 'deleted': False}
+    return [found[number] for number in sorted(found)]
 
   def check(self, number: int) -> Dict[str, Any]:
     """The manifest of a version whose every file is as it was written.
@@ -149,8 +165,15 @@ class Versions:
     gone = [self.path(number) for number in self.numbers() if number not in kept]
     gone += [self.rejected / str(number) for number in files.numbered(self.rejected) if number < min(kept, default=0)]
     for path in gone:
-      _remove_whole(path)
+      self._delete(path)
     return gone
+
+  def _delete(self, path: pathlib.Path) -> None:
+    """Deletes a version but for its manifest."""
+    with contextlib.suppress(UserError):
+      manifest = {**read_manifest(path), 'published': path.parent == self.published}
+      files.write_json(self.deleted / f'{path.name}.json', manifest)
+    _remove_whole(path)
 
   def numbering(self) -> int:
     """That of the newest version whose manifest can be read; 0 if there is none."""
@@ -168,7 +191,7 @@ class Versions:
         with contextlib.suppress(UserError):
           known = read_manifest(place / str(number))['numbering']
         if known < numbering:
-          _remove_whole(place / str(number))
+          self._delete(place / str(number))
 
 
 def _link(source: str, target: str) -> None:

@@ -1,5 +1,6 @@
 """A log that grows by files, against a plain loop over rows."""
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -15,6 +16,11 @@ def table(rows, columns=('user', 'item', 'timestamp', 'category')):
   return pa.table({name: pa.array(values, kinds.get(name, pa.string())) for name, values in zip(names, arrays)})
 
 
+def basket(user, time):
+  users = pd.util.hash_array(np.array([user], object))
+  return int(growing.basket_keys(users, np.array([time]))[0])
+
+
 class Plain:
   """The same log as lists, one row at a time."""
 
@@ -26,7 +32,7 @@ class Plain:
     seen = {(user, item): time for user, item, time in self.rows}
     counts = dict.fromkeys(('rows', 'users', 'items', 'late', 'repeated', 'already_used', 'recategorised'), 0)
     before = dict(self.category)
-    for user, item, time, category in sorted(rows, key=lambda row: row[2]):
+    for user, item, time, category in sorted(rows, key=lambda row: (row[2], basket(*row[::2]))):
       if category != 'unknown' and (item not in before or time >= newest):
         self.category[item] = category
       if (user, item) in seen:
@@ -97,6 +103,23 @@ def test_ratings_and_ids_that_are_not_wanted():
   assert (arrival.rows, arrival.unrated, arrival.unwanted, arrival.repeated) == (1, 2, 1, 0)
 
 
+def test_the_order_of_one_time_does_not_depend_on_the_file_and_keeps_baskets_whole():
+  rng = np.random.default_rng(0)
+  rows = [(f'u{user}', f'i{item}', time) for time in (0, 86400) for user in range(40)
+          for item in rng.permutation(9)[:3]]
+  rows = list({row[:2]: row for row in rows}.values())
+  log, _ = growing.append(growing.empty(), [table(rows)], 'day.csv')
+  shuffled = [rows[place] for place in rng.permutation(len(rows))]
+  other, _ = growing.append(growing.empty(), [table(shuffled)], 'day.csv')
+  order = [(user, time) for user, _, time in raw_rows(log)]
+  assert order == [(user, time) for user, _, time in raw_rows(other)] and log.time.tolist() == sorted(log.time)
+  assert sorted(raw_rows(log)) == sorted(raw_rows(other)) == sorted(rows)
+  baskets = list(dict.fromkeys(order))
+  assert order == sorted(order, key=baskets.index), 'a basket stands together'
+  first, second = ([user for user, time in baskets if time == one] for one in (0, 86400))
+  assert first != sorted(first) and first != second and set(first) == set(second)
+
+
 @pytest.mark.parametrize('users, items', [(['u0', 'u3', 'nobody'], []), ([], ['i1']), (['u2'], ['i0', 'i4'])])
 def test_forgetting(users, items):
   rng = np.random.default_rng(0)
@@ -111,7 +134,8 @@ def test_forgetting(users, items):
   assert log.item_ids[shrunk.items].tolist() == shrunk.log.item_ids.tolist()
   assert [row for row, kept in zip(raw_rows(log), shrunk.kept_rows) if kept] == left
   category = dict(zip(log.item_ids, log.category_names[log.item_category]))
-  assert [category[item] for item in shrunk.log.item_ids] == shrunk.log.category_names[shrunk.log.item_category].tolist()
+  names = shrunk.log.category_names[shrunk.log.item_category]
+  assert [category[item] for item in shrunk.log.item_ids] == names.tolist()
 
 
 def test_forgetting_everybody_is_refused():

@@ -14,7 +14,8 @@ METRIC = 'recall@20'
 
 def result(values):
   values = np.asarray(values, float)
-  return protocol.EvaluationResult({METRIC: float(values.mean())}, {}, {}, {'user': np.arange(len(values)), METRIC: values})
+  return protocol.EvaluationResult({METRIC: float(values.mean())}, {}, {},
+                                   {'user': np.arange(len(values)), METRIC: values})
 
 
 def test_the_better_move_is_compared_with_the_best_rival():
@@ -33,10 +34,11 @@ def test_the_better_move_is_compared_with_the_best_rival():
 
 @pytest.mark.parametrize('trained, current, popularity, margin, decision', [
     (.96, 1., .5, .05, 'trained'), (.94, 1., .5, .05, 'refused'), (.94, .9, 1., .05, 'refused'),
-    (.94, 1., .5, .07, 'trained'), (1., 1., 1., 0., 'trained'), (.999, 1., 0., 0., 'refused'), (0., 0., 0., 0., 'trained')])
+    (.94, 1., .5, .07, 'trained'), (1., 1., 1., 0., 'trained'), (.999, 1., 0., 0., 'refused'),
+    (0., 0., 0., 0., 'trained')])
 def test_the_margin(trained, current, popularity, margin, decision):
-  found = gate.decide({'trained': result([trained] * 3), 'graph_only': result([0.] * 3), 'current': result([current] * 3),
-                       'popularity': result([popularity] * 3)}, margin)
+  values = {'trained': trained, 'graph_only': 0., 'current': current, 'popularity': popularity}
+  found = gate.decide({name: result([value] * 3) for name, value in values.items()}, margin)
   assert found['decision'] == decision
   assert ('more than the margin' in found['reason']) == (decision == 'refused')
 

@@ -67,6 +67,9 @@ def test_prune_keeps_the_newest(shop):
   shop.prune(1)
   assert shop.numbers() == [4] and not list(shop.rejected.iterdir())
   assert not shop.prune(1) and shop.current() == 4
+  # Their manifests stay, and their numbers are not given again.
+  told = {manifest['number']: (manifest['published'], manifest['deleted']) for manifest in shop.manifests()}
+  assert told == {1: (True, True), 2: (True, True), 3: (False, True), 4: (True, False)} and shop.next_number() == 5
 
 
 def test_versions_that_know_somebody_forgotten_go(shop, tmp_path):
