@@ -63,13 +63,15 @@ class Scoring:
     named = {'graph': None, **({'memory': remembered} if remembered else {})}
     return {name: self.mixed(user_vectors, item_vectors, mixture) for name, mixture in named.items()}
 
-  def evidence(self, user_vectors, item_vectors, context: BlockContext, seed) -> Evidence:
+  def evidence(self, user_vectors, item_vectors, context: BlockContext, rows: slice, seed) -> Evidence:
     """What the next block's own rows say about mixtures, by the state before it: this one.
 
     Args:
       user_vectors: [num_users, D] of this block's model.
       item_vectors: [num_items, D].
       context: the next block.
+      rows: those of its own rows that are predicted. A mixture that is right for the next hour may be wrong for the
+        next week, so they should be as far ahead as what the model is for.
       seed: counter of the draw of users.
 
     Returns:
@@ -77,7 +79,7 @@ class Scoring:
     """
     if self.recollection is None:
       return {}
-    users, items = context.rows(context.own)
+    users, items = context.rows(rows)
     return mixing.evidence(user_vectors, item_vectors, self.recollection, self.context.history, users, items,
                            host_generator(*seed, name='mixing'))
 
