@@ -288,7 +288,7 @@ def default_config() -> config_dict.ConfigDict:
 
   c.memory_options = config_dict.ConfigDict()
   # Items from which an item's score is made, at most: those that are taken together with it most.
-  c.memory_options.neighbours = 100
+  c.memory_options.neighbours = 200
   # Ridge of the regressions on them (lambda of EASE).
   c.memory_options.regularisation = 100.0
   # Added to the denominator of cosines, so that those of few users count less ('knn').

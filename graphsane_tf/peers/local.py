@@ -7,6 +7,35 @@ from graphsane_tf.peers import neighbourhoods
 
 # Entries of the small systems in work at once, in each thread.
 _CHUNK_FLOATS = 1 << 22
+# Items up to which co-occurrences are looked up in a dense matrix (1 GiB at most), which is ten times as fast.
+_DENSE_ITEMS = 1 << 14
+
+
+class _Dense:
+  """Co-occurrences of all pairs of some items, from a dense matrix."""
+
+  def __init__(self, together: scipy.sparse.csr_matrix):
+    self._matrix = together.toarray()
+
+  def __call__(self, items: np.ndarray) -> np.ndarray:
+    """[n, width, width] float32 of items [n, width]."""
+    return self._matrix[items[:, :, None], items[:, None, :]]
+
+
+class _Sorted:
+  """The same by a search in sorted pairs."""
+
+  def __init__(self, together: scipy.sparse.csr_matrix):
+    together = together.tocsr()
+    together.sort_indices()
+    self._size = together.shape[0]
+    rows = np.repeat(np.arange(self._size, dtype=np.int64), np.diff(together.indptr))
+    self._keys, self._values = rows * self._size + together.indices, together.data
+
+  def __call__(self, items: np.ndarray) -> np.ndarray:
+    asked = items[:, :, None] * self._size + items[:, None, :]
+    place = np.minimum(np.searchsorted(self._keys, asked), len(self._keys) - 1)
+    return np.where(self._keys[place] == asked, self._values[place], np.float32(0))
 
 
 def local_weights(together: scipy.sparse.csr_matrix, width: int, regularisation: float) -> scipy.sparse.csr_matrix:
@@ -14,7 +43,8 @@ def local_weights(together: scipy.sparse.csr_matrix, width: int, regularisation:
 
   With X the binary interactions and N(j) the neighbours of item j, the column b of j minimises
   |X_j - X_N(j) b|^2 + lambda |b|^2, i.e. (G_NN + lambda I) b = G_Nj with G = X^T X. With all other items as
-  neighbours this is EASE. Time and memory grow with the number of items; no item x item matrix is held.
+  neighbours this is EASE. Time and memory grow with the number of items; an item x item matrix is held in small
+  catalogues only.
 
   Args:
     together: [num_items, num_items] float32, G.
@@ -26,23 +56,18 @@ def local_weights(together: scipy.sparse.csr_matrix, width: int, regularisation:
   """
   near = neighbourhoods.strongest(together, width)
   size, width = near.items.shape
-  together = together.tocsr()
-  together.sort_indices()
-  rows = np.repeat(np.arange(size, dtype=np.int64), np.diff(together.indptr))
-  keys, values = rows * size + together.indices, together.data
+  look_up = _Dense(together) if size <= _DENSE_ITEMS else _Sorted(together)
   diagonal = np.arange(width)
   stretch = max(1, _CHUNK_FLOATS // (width * width))
   solved = np.zeros((size, width), np.float32)
 
   def solve(start):
     chunk = near.items[start:start + stretch]
-    asked = np.maximum(chunk, 0)[:, :, None] * size + np.maximum(chunk, 0)[:, None, :]
-    place = np.minimum(np.searchsorted(keys, asked), max(len(keys) - 1, 0))
-    present = (chunk >= 0)[:, :, None] & (chunk >= 0)[:, None, :]
-    system = np.where(present & (keys[place] == asked), values[place], np.float32(0))
+    present = chunk >= 0
+    system = look_up(np.maximum(chunk, 0)) * (present[:, :, None] & present[:, None, :])
     system[:, diagonal, diagonal] += np.float32(regularisation)
     solved[start:start + stretch] = np.linalg.solve(system, near.together[start:start + stretch, :, None])[:, :, 0]
 
-  if len(keys):
+  if together.nnz:
     parallel.side_by_side(solve, range(0, size, stretch))
   return near.matrix(solved)
