@@ -218,7 +218,7 @@ class IncrementalRun:
         'sampler_seconds': round(state['sampler_seconds'], 3),
         'validation': state['validation'], 'test': tested.metrics,
         'test_new_users': tested.new_users, 'coverage': tested.coverage, 'propagation': trainer.propagation,
-        'sampler': told.facts,
+        'sampler': told.facts, **({'kd_scale': state['kd_scale']} if 'kd_scale' in state else {}),
         'on_blocks': self._on_blocks(block, tested.metrics, user_vectors, item_vectors)}
     self.folder.store(index).save_state(state)
     self._write_records()
