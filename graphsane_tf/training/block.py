@@ -330,9 +330,9 @@ class BlockTrainer:
         raise self._diverged(epoch, 'its first gradients are not finite')
       wanted = self._config.kd_strength
       state['kd_scale'] = float(np.float32(wanted * ranking / distilled)) if distilled else 1.
-      self._log(f'block {self.context.index}: distillation counts {state["kd_scale"]:.3g} times, so that its gradient is '
-                f'{wanted:g} of the ranking\'s' if distilled else
-                f'block {self.context.index}: distillation has no gradient that could be scaled')
+      told = (f'counts {state["kd_scale"]:.3g} times, so that its gradient is {wanted:g} of the ranking\'s'
+              if distilled else 'has no gradient that could be scaled')
+      self._log(f'block {self.context.index}: distillation {told}')
     scale.assign(state['kd_scale'])
 
   def _steps(self, epoch: int, state) -> Dict[str, float]:
