@@ -39,6 +39,9 @@ def default_config() -> config_dict.ConfigDict:
   c.backbone = 'mgccf'
   # Knowledge distillation: a name in graphsane_tf.distillation.
   c.kd = 'none'
+  # Norm of its gradient on the embedding tables over that of the ranking loss: its losses are multiplied by one
+  # number a block, found in the block's first steps. 0 leaves the weights of its own section as they are.
+  c.kd_strength = 0.0
   # Replay of old interactions: a name in graphsane_tf.replay.
   c.replay = 'none'
   # Train each block from fresh weights on all rows so far, without distillation and replay.

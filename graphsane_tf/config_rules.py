@@ -119,6 +119,7 @@ RULES: Dict[str, Rule] = {
     'seed': COUNT_OR_0,
     'backbone': key_of('backbones.REGISTRY'),
     'kd': key_of('distillation.REGISTRY'),
+    'kd_strength': WEIGHT,
     'replay': key_of('replay.REGISTRY'),
     'full_retrain': SWITCH,
     'sampler': key_of('negatives.REGISTRY'),

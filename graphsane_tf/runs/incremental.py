@@ -205,6 +205,8 @@ class IncrementalRun:
     self._export(context, block, scorer)
     told = trainer.sampler.report()
     extra = {'propagation': trainer.propagation, 'sampler': told.facts, **self._mixed(context, block, scoring, vectors)}
+    if 'kd_scale' in state:
+      extra['kd_scale'] = state['kd_scale']
     if evidence:
       extra['mixing']['evidence'] = scoring_lib.to_json(evidence)
     tested = self._finish(context, block, state, scorer, extra, told.users)

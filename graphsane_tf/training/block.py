@@ -29,6 +29,9 @@ FIRST_STEP = 'first step after'
 # exploded. Sound training moves both by a factor of a few.
 _MAX_GROWTH = 100.
 _MAX_VALUE = 1e4
+# Steps that a block with `kd_strength` makes on trial at most, and how many of the last are measured.
+_TRIAL_STEPS = 32
+_MEASURED_STEPS = 8
 
 
 @dataclasses.dataclass
@@ -186,6 +189,7 @@ class BlockTrainer:
       refresh_started = time.perf_counter()
       self.sampler.refresh(*vectors, epoch)
       sampler_seconds = time.perf_counter() - refresh_started
+    self._weigh_distiller(epoch, state)
     losses = self._steps(epoch, state)
     steps_seconds = time.perf_counter() - started
     vectors = self.represent()
@@ -294,16 +298,48 @@ class BlockTrainer:
       if not largest <= _MAX_VALUE:
         raise self._diverged(epoch, f'representations have values of {largest:.3g}')
 
+  def _plan(self, epoch: int):
+    """Order of the pairs [num_pairs] and seed [2] of an epoch, as tensors, and its number of steps."""
+    context, train = self.context, self._config.train
+    counter = (self._config.seed, context.index, epoch)
+    order = host_generator(*counter, name='order').permutation(len(context.users)).astype(np.int32)
+    total_steps = math.ceil(len(context.users) / train.batch_size)
+    return (tf.constant(order), tf.constant(host_seed(*counter, name='steps')),
+            min(total_steps, train.max_steps) if train.max_steps else total_steps)
+
+  def _weigh_distiller(self, epoch: int, state) -> None:
+    """Sets the scale of the distiller's losses, once a block, so that its gradient is `kd_strength` of the ranking's.
+
+    Where a block begins, the student is the teacher, and some distillers have no gradient. So the first steps are run
+    on trial, with the weights as they are configured; the last of them are measured, and then all is as before.
+    """
+    scale = self.step.kd_scale
+    if scale is None:
+      return
+    if 'kd_scale' not in state:
+      order, seed, total_steps = self._plan(epoch)
+      trial = min(_TRIAL_STEPS, total_steps)
+      measured = min(_MEASURED_STEPS, trial)
+      variables = [*self.step.variables, *self.model.optimizer.variables()]
+      before = [variable.numpy() for variable in variables]
+      self._stretch(order, seed, 0, trial)
+      ranking, distilled = self.step.compile_norms()(
+          order, seed, tf.constant(trial - measured), tf.constant(measured)).numpy()
+      for variable, value in zip(variables, before):
+        variable.assign(value)
+      if not math.isfinite(ranking + distilled):
+        raise self._diverged(epoch, 'its first gradients are not finite')
+      wanted = self._config.kd_strength
+      state['kd_scale'] = float(np.float32(wanted * ranking / distilled)) if distilled else 1.
+      told = (f'counts {state["kd_scale"]:.3g} times, so that its gradient is {wanted:g} of the ranking\'s'
+              if distilled else 'has no gradient that could be scaled')
+      self._log(f'block {self.context.index}: distillation {told}')
+    scale.assign(state['kd_scale'])
+
   def _steps(self, epoch: int, state) -> Dict[str, float]:
     """Runs all steps of an epoch; returns the mean of each loss."""
     context, config = self.context, self._config
-    counter = (config.seed, context.index, epoch)
-    order = host_generator(*counter, name='order').permutation(len(context.users)).astype(np.int32)
-    seed = tf.constant(host_seed(*counter, name='steps'))
-    order = tf.constant(order)
-    total_steps = math.ceil(len(context.users) / config.train.batch_size)
-    if config.train.max_steps:
-      total_steps = min(total_steps, config.train.max_steps)
+    order, seed, total_steps = self._plan(epoch)
     # The block's first step, before any update, is what later losses are compared with.
     first, stretch, totals = 0, 4 if epoch else 1, np.zeros([])
     with tqdm.tqdm(total=len(context.users), unit=' pairs', unit_scale=True, leave=False,

@@ -1,11 +1,12 @@
 """The one train step of every method."""
+import copy
 import dataclasses
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Optional
 
 import tensorflow as tf
 
 from graphsane_tf.backbones.base import Backbone
-from graphsane_tf.distillation.base import Distiller
+from graphsane_tf.distillation.base import Distiller, NoDistiller
 from graphsane_tf.graph import products, views
 from graphsane_tf.negatives.base import NegativeSampler
 from graphsane_tf.graph.draws import Complement
@@ -56,6 +57,11 @@ class TrainStep:
     self.variables = list(backbone.trainable_variables) + list(sampler.trainable_variables)
     self.loss_names: List[str] = []
     self.num_traces = 0
+    # What the distiller's losses are multiplied by, if that is to be found out.
+    self.kd_scale: Optional[tf.Variable] = None
+    if config.kd_strength and not isinstance(distiller, NoDistiller):
+      self.kd_scale = tf.Variable(1., trainable=False, name='kd_scale')
+    self._distilled: List[str] = []
 
   def _encode(self, view, users, positives, negatives, seeds):
     """Encodes each distinct node that the losses need, once.
@@ -120,7 +126,11 @@ class TrainStep:
           products.row_gaps(final_item, item_places[:, 0], *partners[1]))
       losses.update({name: value / batch.size for name, value in terms.items()})
     losses.update(self._sampler.losses(batch))
-    losses.update(self._distiller.losses(batch))
+    distilled = self._distiller.losses(batch)
+    self._distilled = list(distilled)
+    if self.kd_scale is not None:
+      distilled = {name: self.kd_scale * value for name, value in distilled.items()}
+    losses.update(distilled)
     return losses
 
   def _choose(self, draw, user_rows, item_places, batch: Batch):
@@ -154,6 +164,27 @@ class TrainStep:
     self._optimizer.apply_gradients(pairs)
     return dict(losses, loss=total)
 
+  def _norms(self, view, users, positives, seeds):
+    """Norms of two gradients on the embedding tables: of the ranking losses, and of the distiller's."""
+    tables = [self._backbone.user_table, self._backbone.item_table]
+
+    def norm(chosen):
+      # A tape each, and the losses twice: TensorFlow cannot differentiate sparse products on a persistent one.
+      with tf.GradientTape() as tape:
+        losses = self.losses(view, users, positives, copy.copy(seeds))
+        total = sum((losses[name] for name in chosen() if name in losses), tf.zeros([]))
+      gradients = tape.gradient(total, tables, unconnected_gradients='zero')
+      # Dense: a row may occur more than once in a sparse one.
+      return tf.linalg.global_norm([tf.convert_to_tensor(gradient) for gradient in gradients])
+
+    return {'ranking': norm(lambda: ('softmax', 'bpr', self._sampler.loss_name)),
+            'distilled': norm(lambda: self._distilled)}
+
+  def compile_norms(self) -> Callable[..., tf.Tensor]:
+    """Like `compile`, for the [2] sums of both gradients' norms over steps that update nothing."""
+    # A concrete function: TensorFlow would warn that one function is traced in every block.
+    return self._compiled(self._norms, []).get_concrete_function()
+
   def compile(self) -> Callable[..., tf.Tensor]:
     """The `tf.function` that runs a stretch of an epoch.
 
@@ -162,6 +193,10 @@ class TrainStep:
       first + count - 1 of the epoch in that order and returns the [num_losses] float64 sums over steps of the
       losses named in `self.loss_names`. It traces once.
     """
+    return self._compiled(self._update, self.loss_names)
+
+  def _compiled(self, values_of: Callable[..., Dict[str, tf.Tensor]], names: List[str]) -> Callable[..., tf.Tensor]:
+    """The `tf.function` that adds up named values of a step over a stretch; `names` become theirs."""
     size = self._config.train.batch_size
 
     # AutoGraph would rewrite every function that a step calls, which takes longer than tracing them.
@@ -176,13 +211,13 @@ class TrainStep:
         seeds = Seeds(tf.random.experimental.stateless_fold_in(seed, index))
         view = whole if self._whole else self._graph.sampled(seeds)
         rows = order[index * size:(index + 1) * size]
-        losses = self._update(view, tf.gather(self._users, rows), tf.gather(self._items, rows), seeds)
-        self.loss_names = list(losses)
-        values = tf.stack(list(losses.values()))
-        return index + 1, totals + tf.pad(tf.cast(values, tf.float64), [[0, _MAX_LOSSES - len(losses)]])
+        named = values_of(view, tf.gather(self._users, rows), tf.gather(self._items, rows), seeds)
+        names[:] = named
+        values = tf.stack(list(named.values()))
+        return index + 1, totals + tf.pad(tf.cast(values, tf.float64), [[0, _MAX_LOSSES - len(named)]])
 
       _, totals = tf.while_loop(
           lambda index, _: index < first + count, step, (first, tf.zeros([_MAX_LOSSES], tf.float64)))
-      return totals[:len(self.loss_names)]
+      return totals[:len(names)]
 
     return run
