@@ -16,24 +16,39 @@ class Statistics:
   """Sums over all rows so far.
 
   Attributes:
-    taken: [num_users, num_items] float32, 1 where a user has taken an item.
-    profile: [num_users, num_items] float32, the same with a weight that halves with every `half_life` items
-      that the user has taken since.
+    age: [num_users, num_items] float32, for each item that a user has taken 1 plus the number of items that they
+      have taken since. Whole numbers add up exactly, so that blocks one by one give what all at once give.
     together: [num_items, num_items] float32, how many users have taken both of two items; on the diagonal,
       how many have taken one.
     recent: [num_items] int64, interactions of each item in the newest eighth of the rows.
     half_life: in a user's own interactions; 0 weighs all of them equally.
   """
-  taken: scipy.sparse.csr_matrix
-  profile: scipy.sparse.csr_matrix
+  age: scipy.sparse.csr_matrix
   together: scipy.sparse.csr_matrix
   recent: np.ndarray
   half_life: float
 
   @functools.cached_property
+  def taken(self) -> scipy.sparse.csr_matrix:
+    """[num_users, num_items] float32, 1 where a user has taken an item."""
+    return _with_data(self.age, np.ones_like(self.age.data))
+
+  @functools.cached_property
+  def profile(self) -> scipy.sparse.csr_matrix:
+    """[num_users, num_items] float32, the same with a weight that halves with every `half_life` later items."""
+    if not self.half_life:
+      return self.taken
+    return _with_data(self.age, np.exp2((1 - self.age.data) / np.float32(self.half_life)))
+
+  @functools.cached_property
   def counts(self) -> np.ndarray:
     """[num_items] float32, interactions of each item."""
     return self.together.diagonal()
+
+
+def _with_data(matrix: scipy.sparse.csr_matrix, data: np.ndarray) -> scipy.sparse.csr_matrix:
+  """The same places with other values."""
+  return scipy.sparse.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _sized(matrix: scipy.sparse.csr_matrix, shape) -> scipy.sparse.csr_matrix:
@@ -45,7 +60,7 @@ def _sized(matrix: scipy.sparse.csr_matrix, shape) -> scipy.sparse.csr_matrix:
 def empty(half_life: float) -> Statistics:
   """Statistics of no rows."""
   nothing = scipy.sparse.csr_matrix((0, 0), dtype=np.float32)
-  return Statistics(nothing, nothing, nothing, np.zeros(0, np.int64), half_life)
+  return Statistics(nothing, nothing, np.zeros(0, np.int64), half_life)
 
 
 def added(before: Statistics, context) -> Statistics:
@@ -55,8 +70,7 @@ def added(before: Statistics, context) -> Statistics:
     before: statistics of the rows before; `empty` makes those of no rows.
     context: the block, whose own rows are new.
   """
-  new = slice(int(before.taken.nnz), context.num_rows)
-  users, items = context.rows(new)
+  users, items = context.rows(slice(int(before.age.nnz), context.num_rows))
   shape = context.num_users, context.num_items
   old = _sized(before.taken, shape)
   fresh = scipy.sparse.csr_matrix((np.ones(len(users), np.float32), (users, items)), shape=shape)
@@ -66,16 +80,15 @@ def added(before: Statistics, context) -> Statistics:
   across = old[active].T @ fresh[active]
   together = _sized(before.together, (shape[1], shape[1])) + fresh[active].T @ fresh[active] + across + across.T
 
-  profile = _sized(before.profile, shape)
-  if before.half_life:
-    aged = np.exp2(-np.diff(fresh.indptr) / before.half_life).astype(np.float32)
-    profile = scipy.sparse.csr_matrix((profile.data * np.repeat(aged, np.diff(profile.indptr)), profile.indices,
-                                       profile.indptr), shape=shape)
-  profile = profile + scipy.sparse.csr_matrix((base.recency(users, before.half_life), (users, items)), shape=shape)
-
+  grown = np.repeat(np.diff(fresh.indptr), np.diff(old.indptr)).astype(np.float32)
+  age = _with_data(old, before.age.data + grown) + scipy.sparse.csr_matrix(
+      ((1 + base.later_items(users)).astype(np.float32), (users, items)), shape=shape)
   _, newest = context.rows(slice(context.num_rows - int(np.ceil(context.num_rows * RECENT_SHARE)), context.num_rows))
-  return Statistics(old + fresh, profile.tocsr(), together.tocsr(), np.bincount(newest, minlength=shape[1]),
-                    before.half_life)
+  together, age = together.tocsr(), age.tocsr()
+  # Sums in another order are rounded in another way.
+  together.sort_indices()
+  age.sort_indices()
+  return Statistics(age, together, np.bincount(newest, minlength=shape[1]), before.half_life)
 
 
 def of_all(context, half_life: float) -> Statistics:
