@@ -1,7 +1,6 @@
 """Joins graph model, memory and popularity into one score, with weights that earlier blocks have shown to be right."""
 import dataclasses
-import itertools
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 import numpy as np
 import scipy.sparse
@@ -21,45 +20,36 @@ class Mixture:
   """How much each part counts; every part has a standard deviation of 1 over all items of a user.
 
   Attributes:
-    graph: weight of the graph model; infinity leaves the memory out.
-    popularity, recent: weights of log(1 + count), of all history and of the newest rows.
+    graph: weight of the graph model.
+    memory: weight of the item-item memory.
+    recent: weight of log(1 + count in the newest rows).
   """
   graph: float
-  popularity: float = 0.
+  memory: float
   recent: float = 0.
 
   def words(self) -> str:
     """'4 graph + 1 memory + 0.5 recent popularity'."""
-    counted = {'popularity': self.popularity, 'recent popularity': self.recent}
-    parts = {'graph': 1., **counted} if self.graph == np.inf else {'graph': self.graph, 'memory': 1., **counted}
+    parts = {'graph': self.graph, 'memory': self.memory, 'recent popularity': self.recent}
     return ' + '.join(f'{weight:g} {name}' for name, weight in parts.items() if weight)
 
-  def to_json(self) -> Dict[str, Any]:
-    return {name: 'inf' if value == np.inf else value for name, value in dataclasses.asdict(self).items()}
 
-  @classmethod
-  def from_json(cls, saved: Dict[str, Any]) -> 'Mixture':
-    return cls(**{name: float(value) for name, value in saved.items()})
-
-
-# The graph model's weights beside a memory of weight 1.
-_GRAPH = (0., .25, .5, 1., 2., 4., 8., 16., np.inf)
-_COUNTS = ((0., 0.), (.5, 0.), (1., 0.), (2., 0.), (0., .5), (0., 1.), (0., 2.))
+GRAPH_ALONE, MEMORY_ALONE = Mixture(1., 0.), Mixture(0., 1.)
+# The graph model's weights beside a memory of weight 1, and those of recent popularity beside the mean of both.
+_GRAPH = (0., .25, .5, 1., 2., 4., 8., 16.)
+_RECENT = (0., .5, 1., 2.)
 
 
 def candidates(has_weights: bool) -> List[Mixture]:
   """The mixtures to choose from; without item-item weights the graph model is always in."""
-  found = []
-  for graph, (popularity, recent) in itertools.product(_GRAPH if has_weights else (np.inf,), _COUNTS):
-    # Beside a large weight of the graph model, popularity must be as large to count.
-    scale = 1. if graph == np.inf else 1 + graph / 2
-    found.append(Mixture(graph, scale * popularity, scale * recent))
-  return found
+  if not has_weights:
+    return [Mixture(1., 0., recent) for recent in _RECENT]
+  return [Mixture(graph, 1., recent * (1 + graph / 2)) for graph in _GRAPH for recent in _RECENT]
 
 
 def default(has_weights: bool) -> Mixture:
   """What is used before any block has shown better."""
-  return Mixture(4. if has_weights else np.inf)
+  return Mixture(4., 1.) if has_weights else GRAPH_ALONE
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,10 +81,10 @@ class Recollection:
     return scipy.sparse.csr_matrix((profile.data * np.repeat(scale, np.diff(profile.indptr)), profile.indices,
                                     profile.indptr), shape=profile.shape)
 
-  def counted(self) -> np.ndarray:
-    """[num_items, 2] float32: log(1 + count) of all history and of the newest rows, of deviation 1."""
-    logs = np.log1p(np.stack([self.statistics.counts, self.statistics.recent], axis=1).astype(np.float64))
-    return (logs / np.maximum(logs.std(axis=0), 1e-9)).astype(np.float32)
+  def recent(self) -> np.ndarray:
+    """[num_items] float32: log(1 + count in the newest rows), of deviation 1."""
+    logs = np.log1p(self.statistics.recent.astype(np.float64))
+    return (logs / max(logs.std(), 1e-9)).astype(np.float32)
 
 
 def user_scale(user_vectors: np.ndarray, item_vectors: np.ndarray) -> np.ndarray:
@@ -110,7 +100,7 @@ class Mixed(ranking.DotProduct):
   """Scores of a mixture: dot products plus profiles times item-item weights.
 
   Attributes:
-    user_vectors, item_vectors: [num_users, D + 2] and [num_items, D + 2], popularity in the last two columns.
+    user_vectors, item_vectors: [num_users, D + 1] and [num_items, D + 1], popularity in the last column.
     profile: [num_users, num_items] float32, or None if the memory does not count.
     weights: [num_items, num_items] float32, or None.
   """
@@ -155,14 +145,15 @@ def mix(mixture: Mixture, user_vectors, item_vectors, recollection: Recollection
     profile: its `profile()`, if it is known.
   """
   user_vectors, item_vectors = (np.asarray(part, np.float32) for part in (user_vectors, item_vectors))
-  alone = mixture.graph == np.inf
-  scale = user_scale(user_vectors, item_vectors) * np.float32(1 if alone else mixture.graph)
-  counts = np.broadcast_to(np.float32([mixture.popularity, mixture.recent]), (len(user_vectors), 2))
-  weights = None if alone else recollection.weights
-  if weights is not None and profile is None:
-    profile = recollection.profile()
-  return Mixed(np.hstack([user_vectors * scale[:, None], counts]),
-               np.hstack([item_vectors, recollection.counted()]), None if weights is None else profile, weights)
+  scale = user_scale(user_vectors, item_vectors) * np.float32(mixture.graph)
+  popularity = np.full((len(user_vectors), 1), mixture.recent, np.float32)
+  weights = recollection.weights if mixture.memory else None
+  if weights is None:
+    profile = None
+  else:
+    profile = (recollection.profile() if profile is None else profile) * np.float32(mixture.memory)
+  return Mixed(np.hstack([user_vectors * scale[:, None], popularity]),
+               np.hstack([item_vectors, recollection.recent()[:, None]]), profile, weights)
 
 
 def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.Csr, users: np.ndarray,
@@ -197,7 +188,7 @@ def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.C
   mixtures = candidates(has_weights)
   graph = user_vectors[asked] * user_scale(user_vectors, item_vectors)[asked, None]
   profile = recollection.profile()[asked] if has_weights else None
-  counted = recollection.counted().T
+  recent = recollection.recent()
   left_out = seen.select(asked)
   width = -(-num_items // topk.UNIT) * topk.UNIT
   stretch = max(1, _CHUNK_FLOATS // width)
@@ -214,13 +205,11 @@ def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.C
     found = []
     for mixture in mixtures:
       joined = scores[:, :num_items]
-      if mixture.graph == np.inf:
-        joined[:] = learned
-      else:
-        np.multiply(learned, np.float32(mixture.graph), out=joined)
+      np.multiply(learned, np.float32(mixture.graph), out=joined)
+      if mixture.memory:
         joined += remembered
-      if mixture.popularity or mixture.recent:
-        joined += np.float32([mixture.popularity, mixture.recent]) @ counted
+      if mixture.recent:
+        joined += np.float32(mixture.recent) * recent
       joined[masked] = -np.inf
       scores[:, num_items:] = -np.inf
       values, columns = topk.select(scores, min(k, width))

@@ -1,5 +1,6 @@
 """The whole job: every block in turn, each evaluated, exported and safe on disk."""
 import contextlib
+import dataclasses
 import io
 import json
 import pathlib
@@ -240,7 +241,7 @@ class IncrementalRun:
       return {}
     alone = {name: self.evaluate(context, block.test, scorer).metrics.get(SELECTION_METRIC)
              for name, scorer in scoring.parts(*vectors).items()}
-    return {'mixing': {'chosen': scoring.mixture.to_json(), f'test {SELECTION_METRIC}': alone}}
+    return {'mixing': {'chosen': dataclasses.asdict(scoring.mixture), f'test {SELECTION_METRIC}': alone}}
 
   def _export(self, context: BlockContext, block: Block, scorer) -> None:
     """Writes the block's SavedModel."""

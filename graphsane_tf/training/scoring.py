@@ -1,4 +1,5 @@
 """How a block's representations rank: by dot product, or joined with a memory."""
+import dataclasses
 from typing import Any, Dict, List, Optional, Sequence
 
 from graphsane_tf import memory
@@ -47,21 +48,22 @@ class Scoring:
 
   def __call__(self, user_vectors, item_vectors) -> ranking.DotProduct:
     """The scorer of final representations [num_users, D], [num_items, D] of the block."""
-    return self.mixed(user_vectors, item_vectors, self.mixture)
-
-  def mixed(self, user_vectors, item_vectors, mixture: Optional[mixing.Mixture]) -> ranking.DotProduct:
-    """The same with another mixture; None is the graph model alone."""
-    if self.recollection is None or mixture is None:
+    if self.mixture is None:
       return ranking.DotProduct(user_vectors, item_vectors)
+    return self._mixed(user_vectors, item_vectors, self.mixture)
+
+  def _mixed(self, user_vectors, item_vectors, mixture: mixing.Mixture) -> mixing.Mixed:
+    """The same with another mixture."""
     return mixing.mix(mixture, user_vectors, item_vectors, self.recollection, self._profile)
 
   def parts(self, user_vectors, item_vectors) -> Dict[str, ranking.DotProduct]:
     """Scorers of the graph model alone and of the memory alone, by name; {} without a memory."""
     if self.recollection is None:
       return {}
-    remembered = mixing.Mixture(0.) if self.recollection.weights is not None else None
-    named = {'graph': None, **({'memory': remembered} if remembered else {})}
-    return {name: self.mixed(user_vectors, item_vectors, mixture) for name, mixture in named.items()}
+    named = {'graph': mixing.GRAPH_ALONE}
+    if self.recollection.weights is not None:
+      named['memory'] = mixing.MEMORY_ALONE
+    return {name: self._mixed(user_vectors, item_vectors, mixture) for name, mixture in named.items()}
 
   def evidence(self, user_vectors, item_vectors, context: BlockContext, rows: slice, seed) -> Evidence:
     """What the next block's own rows say about mixtures, by the state before it: this one.
@@ -86,10 +88,9 @@ class Scoring:
 
 def to_json(evidence: Evidence) -> List[Dict[str, Any]]:
   """Evidence as JSON has it."""
-  return [{**mixture.to_json(), 'recall': recall} for mixture, recall in evidence.items()]
+  return [{**dataclasses.asdict(mixture), 'recall': recall} for mixture, recall in evidence.items()]
 
 
 def from_json(saved: Sequence[Dict[str, Any]]) -> Evidence:
   """What `to_json` was given."""
-  return {mixing.Mixture.from_json({name: value for name, value in one.items() if name != 'recall'}):
-          float(one['recall']) for one in saved}
+  return {mixing.Mixture(one['graph'], one['memory'], one['recent']): one['recall'] for one in saved}

@@ -1,4 +1,5 @@
 """Runs with a memory, and runs of simple models."""
+import dataclasses
 import json
 
 import numpy as np
@@ -42,7 +43,7 @@ def test_the_mixture_is_the_one_that_the_state_before_would_have_shown_best(whol
   folder, said = whole
   job = _job(folder)
   entries = json.loads((folder / 'results.json').read_text())['blocks']
-  assert entries[0]['mixing']['chosen'] == mixing.default(True).to_json()
+  assert entries[0]['mixing']['chosen'] == dataclasses.asdict(mixing.default(True))
   evidences = []
   for index in (1, 2):
     model, context = job.load_model(index - 1), job.context(index)
@@ -53,7 +54,7 @@ def test_the_mixture_is_the_one_that_the_state_before_would_have_shown_best(whol
     evidences.append(found)
     assert scoring.from_json(entries[index]['mixing']['evidence']) == pytest.approx(found, abs=1e-6)
     chosen = mixing.choose(evidences, True)
-    assert entries[index]['mixing']['chosen'] == chosen.to_json()
+    assert entries[index]['mixing']['chosen'] == dataclasses.asdict(chosen)
     assert f'block {index} score: {chosen.words()}' in said
 
 

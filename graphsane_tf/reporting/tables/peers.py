@@ -16,7 +16,7 @@ PEERS = tuple(Row(label, {'peer': name}, alone=True) for name, label in _NAMES.i
 _NOTE = ('Peers are refitted to all rows so far at every block, have no seeds, and their settings are those that rank '
          "the base block's validation rows best. Untouched base: the base block's model on later blocks, for the "
          'users and items that it knows.')
-_ADAPTIVE = with_sane(SGCT, '{}-SANE adaptive', sane_variant='adaptive')
+_ADAPTIVE = Row('SGCT-SANE adaptive', with_sane(SGCT, sane_variant='adaptive').overrides, partner=FINE_TUNE)
 
 
 def remembering(row: Row, memory: str = 'ease') -> Row:
@@ -42,7 +42,7 @@ def untouched(done: FinishedGrid, dataset: str, row: Row) -> List[Dict[str, Any]
 class Peers(Table):
   """Recall of each block: simple models, and ours."""
   title = 'Against simple models'
-  rows = (*PEERS, FINE_TUNE, remembering(FINE_TUNE), _ADAPTIVE.partner, _ADAPTIVE, remembering(_ADAPTIVE))
+  rows = (*PEERS, FINE_TUNE, remembering(FINE_TUNE), _ADAPTIVE, remembering(_ADAPTIVE))
 
   def build_for(self, done, dataset, analyses=None):
     shown = super().build_for(done, dataset, analyses)
