@@ -96,12 +96,39 @@ class _ConfigFile(flags.ArgumentParser):
     return 'config object'
 
 
+# What --recipe stands for.
+RECIPES = {'paper': 'default', 'strong': 'strong'}
+
+
+def with_recipe(words: Sequence[str]) -> List[str]:
+  """The words of a command line with --config instead of --recipe.
+
+  Raises:
+    UserError: if both are given.
+  """
+  found = [place for place, word in enumerate(words) if re.fullmatch(r'--?recipe(=.*)?', word)]
+  if not found:
+    return list(words)
+  place = found[-1]
+  _, given, name = words[place].partition('=')
+  rest = [word for other, word in enumerate(words) if other not in found]
+  if not given:
+    name = rest.pop(place) if place < len(rest) else ''
+  if name not in RECIPES:
+    raise UserError(f'--recipe={name} does not exist; choose from {", ".join(RECIPES)}.')
+  if any(re.fullmatch(r'--?config(=.*)?', word) for word in rest):
+    raise UserError(f'--recipe={name} and --config name two sets of settings: give one.')
+  return [f'--config={RECIPES[name]}', *rest]
+
+
 def define_config() -> None:
   """Defines --config, a named set or a file; --config.field=value changes a field."""
   config_flags.DEFINE_config_file(
-      'config', None, 'Named set of graphsane_tf/configs (default, paper, released, tiny, datasets:NAME), or a '
+      'config', None, 'Named set of graphsane_tf/configs (default, strong, paper, released, tiny, datasets:NAME), or a '
       'file, Python that is run: open only files that you trust. --config.field=value changes a field.')
   flags.FLAGS['config'].parser = _ConfigFile()
+  flags.DEFINE_enum('recipe', None, list(RECIPES), "'strong' is short for --config=strong, 'paper' for the paper's "
+                    'model with the settings that trained well, the default.')
   try:
     flags.FLAGS.set_default('config', 'default')
   except (flags.Error, ValueError) as error:

@@ -23,7 +23,8 @@ SANE_VARIANTS = {
 # Flags of the command line that are short for --config.FIELD=VALUE, and their fields.
 SHORT_FLAGS = {
     'backbone': 'backbone', 'kd': 'kd', 'replay': 'replay', 'sampler': 'sampler', 'clusters': 'clusters',
-    'sane_variant': 'sane_variant', 'memory': 'memory', 'peer': 'peer', 'full_retrain': 'full_retrain', 'base_from': 'base_from', 'seed': 'seed',
+    'sane_variant': 'sane_variant', 'memory': 'memory', 'peer': 'peer', 'full_retrain': 'full_retrain',
+    'base_from': 'base_from', 'seed': 'seed',
     'base_epochs': 'train.base_epochs', 'epochs': 'train.epochs', 'batch_size': 'train.batch_size',
     'learning_rate': 'train.learning_rate', 'embedding_dim': 'model.embedding_dim',
     'replay_ratio': 'replay_options.ratio', 'replay_window': 'replay_options.window'}

@@ -18,7 +18,7 @@ def load(name):
   return module
 
 
-@pytest.mark.parametrize('name', ['default', 'paper', 'released', 'tiny'])
+@pytest.mark.parametrize('name', ['default', 'paper', 'released', 'strong', 'tiny'])
 def test_named_sets(name):
   config = load(name).get_config()
   assert flatten(config.to_dict()).keys() == flatten(

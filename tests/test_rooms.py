@@ -6,8 +6,8 @@ import graphsane_tf
 
 PACKAGE = pathlib.Path(graphsane_tf.__file__).parent
 # Top to bottom. Modules that lie outside of a room (errors, files, ...) are above all of them.
-ROOMS = ('data', 'graph', 'blocks', 'evaluation', 'peers', 'memory', 'backbones', 'clustering', 'negatives', 'distillation',
-         'replay', 'training', 'serving', 'runs', 'reporting', 'commands')
+ROOMS = ('data', 'graph', 'blocks', 'evaluation', 'peers', 'memory', 'backbones', 'clustering', 'negatives',
+         'distillation', 'replay', 'training', 'serving', 'runs', 'reporting', 'commands')
 # They bring everything together, so they are below all rooms.
 DOORS = ('cli.py', '__main__.py', 'recommender.py', 'configs', 'testing')
 

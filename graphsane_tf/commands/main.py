@@ -50,6 +50,8 @@ def start(command: str, argv: Optional[Sequence[str]] = None) -> None:
         registry.load_plugin(path)
     if 'tensorflow' in sys.modules:
       cli.load_tensorflow()
+    # Before --config is defined, which looks at the command line.
+    sys.argv[1:] = cli.with_recipe(sys.argv[1:])
   except UserError as error:
     cli.fail(str(error))
   groups = module.define()

@@ -7,6 +7,7 @@ from graphsane_tf.errors import UserError
 
 HELP = 'Trains, tests and exports a log block by block; the same command resumes.'
 EXAMPLES = ('graphsane run --dataset=taobao14 --kd=sgct --sane',
+            'graphsane run --dataset=csv --interactions=log.csv --recipe=strong',
             'graphsane run --dataset=csv --interactions=log.csv --kd=sgct --sane')
 AFTER = ('Every other choice is a field: --config.sane.size=300. --config=paper, released or tiny is a named set, '
          '--config=FILE.py one of your own, which is Python that is run.')
@@ -23,7 +24,7 @@ def define():
   data = data_flags.define()
   method, training = cli.define_method_flags()
   return {'data': data, 'method': method, 'training': training,
-          'output': ['workdir', 'overwrite', 'block', 'verbose', 'profile'], 'more': ['config']}
+          'output': ['workdir', 'overwrite', 'block', 'verbose', 'profile'], 'more': ['recipe', 'config']}
 
 
 def main():
