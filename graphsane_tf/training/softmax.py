@@ -25,6 +25,37 @@ def corrected(score: tf.Tensor, weight: tf.Tensor, log_count: tf.Tensor) -> tf.T
   return tf.where(kept, score + tf.math.log(tf.where(kept, weight, 1.)) - log_count, _NOTHING)
 
 
+@tf.custom_gradient
+def log_sums(user_rows: tf.Tensor, item_rows: tf.Tensor, log_count: tf.Tensor, left_out: tf.Tensor):
+  """Logs of sums over items of exp(score) / count.
+
+  Plain code goes over the [n, m] scores a dozen times, and does so again for its gradient.
+
+  Args:
+    user_rows: [n, D].
+    item_rows: [m, D].
+    log_count: [m]; it has no gradient.
+    left_out: [k, 2] int32 (user, item) that do not count.
+
+  Returns:
+    [n].
+  """
+  # One more column takes the counts into the product.
+  logits = tf.matmul(tf.pad(user_rows, [[0, 0], [0, 1]], constant_values=1.),
+                     tf.concat([item_rows, -log_count[:, None]], axis=1), transpose_b=True)
+  logits = tf.tensor_scatter_nd_update(logits, left_out, tf.fill([tf.shape(left_out)[0]], _NOTHING))
+  top = tf.reduce_max(logits, axis=1, keepdims=True)
+  mass = tf.exp(logits - top)
+  total = tf.reduce_sum(mass, axis=1, keepdims=True)
+
+  def gradient(upstream):
+    share = tf.convert_to_tensor(upstream)[:, None] / total
+    return (share * tf.matmul(mass, item_rows), tf.matmul(mass, share * user_rows, transpose_a=True),
+            None, None)
+
+  return tf.squeeze(tf.math.log(total) + top, axis=1), gradient
+
+
 class Softmax:
   """-log(exp(y_ui) / (exp(y_ui) + sum over all items j that the user has not taken of exp(y_uj))).
 
@@ -62,16 +93,14 @@ class Softmax:
   def _shared(self, batch) -> tf.Tensor:
     """[n] log of the sum over the step's own items, for each distinct user."""
     users, items = batch.distinct_users, batch.distinct_items
-    scores = tf.matmul(batch.user_rows(-1) / self._temperature, batch.item_rows(-1), transpose_b=True)
-    logits = scores - self.log_count(items, tf.size(batch.users))
     # Of the users' positives, those that have a column; the pairs' own are among them.
     column = tf.tensor_scatter_nd_update(
         tf.fill([self._num_items], -1), items[:, None], tf.range(tf.size(items)))
     row, edge = self._taken.edges_at(users)
     taken = tf.gather(column, tf.gather(self._taken.indices, edge))
     places = tf.boolean_mask(tf.stack([tf.cast(row, tf.int32), taken], axis=1), taken >= 0)
-    logits = tf.tensor_scatter_nd_update(logits, places, tf.fill([tf.shape(places)[0]], _NOTHING))
-    return tf.reduce_logsumexp(logits, axis=1)
+    return log_sums(batch.user_rows(-1) / self._temperature, batch.item_rows(-1),
+                    self.log_count(items, tf.size(batch.users)), places)
 
   def loss(self, batch, user_places: tf.Tensor, positive: tf.Tensor, uniform: tf.Tensor, valid: tf.Tensor,
            slots=None) -> tf.Tensor:

@@ -1,7 +1,7 @@
 """The one train step of every method."""
 import copy
 import dataclasses
-from typing import Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import tensorflow as tf
 
@@ -195,7 +195,7 @@ class TrainStep:
     """
     return self._compiled(self._update, self.loss_names)
 
-  def _compiled(self, values_of: Callable[..., Dict[str, tf.Tensor]], names: List[str]) -> Callable[..., tf.Tensor]:
+  def _compiled(self, values_of: Callable[..., Dict[str, tf.Tensor]], names: List[str]) -> Any:
     """The `tf.function` that adds up named values of a step over a stretch; `names` become theirs."""
     size = self._config.train.batch_size
 
