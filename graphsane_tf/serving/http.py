@@ -224,7 +224,8 @@ def make_app(service: Service, token: Optional[bytes] = None, page: Optional[Cal
   @app.get('/healthz')
   async def health():
     served = service.current.served
-    return _answer({'status': 'ok', 'model': name, 'version': served.number, 'problem': service.current.problem}, served)
+    return _answer({'status': 'ok', 'model': name, 'version': served.number, 'problem': service.current.problem},
+                   served)
 
   @app.get('/metrics')
   async def metrics():

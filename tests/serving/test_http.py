@@ -1,4 +1,4 @@
-"""A real server on this machine: TensorFlow Serving's bodies, limits, tokens, and versions that come and go under load."""
+"""A real server on this machine: TensorFlow Serving's bodies, limits, tokens, and versions that change under load."""
 import base64
 import contextlib
 import http.client
