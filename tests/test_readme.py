@@ -11,8 +11,11 @@ def test_every_flag_exists():
   text = (ROOT / 'README.md').read_text()
   named = set(re.findall(r'--(?:no)?([a-z_]+)\b', text))
   known = set()
-  for path in (ROOT / 'experiments').glob('*.py'):
-    shown = subprocess.run([sys.executable, str(path), '--helpfull'], capture_output=True, text=True,
+  commands = [[str(path)] for path in (ROOT / 'experiments').glob('*.py')]
+  # Those that have no script.
+  commands += [['-m', 'graphsane_tf', name] for name in ('init', 'update', 'recommend')]
+  for words in commands:
+    shown = subprocess.run([sys.executable, *words, '--helpfull'], capture_output=True, text=True,
                            cwd=ROOT, env={'PYTHONPATH': str(ROOT), 'PATH': ''}, check=False).stdout
     known |= set(re.findall(r'^\s+(?:-\w,)?--(?:\[no\])?([a-z_]+)', shown, re.M))
   assert named - known - {'help', 'helpfull'} == set()

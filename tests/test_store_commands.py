@@ -17,7 +17,7 @@ from graphsane_tf.runs import store as stores
 from graphsane_tf.runs import updating
 from tests import store_files
 
-PATIENCE = 240.
+PATIENCE = 900.
 QUIET = lambda line: None
 
 
@@ -107,22 +107,20 @@ def test_twenty_kills_at_random_moments(home, tmp_path):
   shutil.copytree(home / 'shop', tmp_path / 'shop')
   shutil.copytree(home / 'shop', tmp_path / 'straight')
   command = ['update', f'--interactions={home / "monday.csv"}', '--margin=.9']
-  began = time.monotonic()
-  run(*command, '--store=straight', cwd=tmp_path)
-  whole = time.monotonic() - began
+  num_lines = len(run(*command, '--store=straight', cwd=tmp_path).splitlines())
   before, after = served(tmp_path / 'shop'), served(tmp_path / 'straight')
   assert (before[0], after[0]) == (1, 2)
-  rng, kills, ends, published = random.Random(0), 0, 0, 0
+  rng, kills, published = random.Random(0), 0, 0
   while kills < 20:
     process = start(*command, '--store=shop', cwd=tmp_path)
-    try:
-      process.wait(rng.uniform(.3, 1.) * whole)
-    except subprocess.TimeoutExpired:
-      process.send_signal(signal.SIGKILL)
+    # So many lines, and a moment: that is somewhere in the work however slow the machine is.
+    for _ in range(rng.randrange(num_lines)):
+      process.stdout.readline()
+    time.sleep(rng.choice([0., .02, .1, .5]) * rng.random())
+    process.send_signal(signal.SIGKILL)
     process.communicate()
-    killed = process.returncode == -signal.SIGKILL
-    kills, ends = kills + killed, ends + (not killed)
-    assert killed or process.returncode == 0
+    kills += process.returncode == -signal.SIGKILL
+    assert process.returncode in (0, -signal.SIGKILL)
     now = served(tmp_path / 'shop')
     assert now in (before, after)
     if now == after:
@@ -136,4 +134,4 @@ def test_twenty_kills_at_random_moments(home, tmp_path):
   assert all(np.array_equal(one[name], other[name]) for name in one)
   assert not (tmp_path / 'shop' / 'work').exists()
   assert not list(pathlib.Path(tmp_path / 'shop').rglob('.*'))
-  print(f'{kills} kills, {ends} ends, {published} times published')
+  print(f'{kills} kills; {published} times the update was published before the end')

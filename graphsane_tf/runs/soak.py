@@ -169,7 +169,7 @@ class Soak:
     rows = self._days.cuts[day + 1]
     # Read from disk, because the update may have ended before this process began.
     made = store.refusal(store.manifest()['number'], rows) or store.manifest()
-    new = made['measured']['judged_rows'] is None or made['measured']['judged_rows'][1] == rows
+    new = rows > self._days.cuts[day]
     return {'seconds': made['seconds']['total'] if new else 0., 'bytes': stores.size_on_disk(path),
             'decision': made['gate']['decision'] if new else 'nothing', 'gate': made['gate'] if new else None,
             'drift': made['drift'] if new else None, **self._served(path, day)}

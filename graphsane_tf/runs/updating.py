@@ -37,6 +37,8 @@ def create(path, interactions, config, *, name: str = 'recommender', columns: cs
   path = pathlib.Path(path)
   if not re.fullmatch(r'[A-Za-z][\w.-]*', name):
     raise UserError(f'--name={name}: a name begins with a letter and has only letters, digits, _, . and -.')
+  if config.base_from:
+    raise UserError('--base_from has no meaning for a store: its base block is trained on all of the history.')
   if path.exists() and not (path / 'store.json').exists() and any(
       entry.name != 'store.lock' and not entry.name.startswith('.store.json.') for entry in path.iterdir()):
     raise UserError(f'--store={path} is not empty and holds no store: choose another folder.')

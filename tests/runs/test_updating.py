@@ -94,6 +94,8 @@ def test_the_same_call_again_changes_nothing_and_another_one_is_refused(first, d
     updating.create(tmp_path, days['history'], config, say=QUIET)
   with pytest.raises(UserError, match='holds no store'):
     stores.Store(tmp_path)
+  with pytest.raises(UserError, match='base_from'):
+    updating.create(tmp_path / 'new', days['history'], store_files.config(base_from='run'), say=QUIET)
   with pytest.raises(UserError, match='a name begins'):
     updating.create(tmp_path / 'new', days['history'], config, name='../up', say=QUIET)
 
