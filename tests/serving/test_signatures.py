@@ -188,6 +188,18 @@ def test_similar_items(exported):
                                  atol=1e-5)
 
 
+def test_nobody_is_asked_for(exported):
+  _, _, model = exported
+  lists = {'exclude': [ITEM_IDS[:2]], 'allow': [ITEM_IDS[:9]]}
+  nobody, nothing = tf.zeros([0], tf.string), tf.zeros([0, 3], tf.string)
+  for signature, inputs in (('serving_default', {'user_id': nobody}), ('recommend', {'user_id': nobody, **lists}),
+                            ('by_items', {'item_id': nothing}), ('recommend_by_items', {'item_id': nothing, **lists}),
+                            ('similar_items', {'item_id': nobody})):
+    assert _ask(model, signature, 4, **inputs) == ([], []), signature
+  assert model.signatures['score'](user_id=nobody, item_id=nobody)['score'].shape == (0,)
+  assert model.signatures['embed_users'](user_id=nobody)['embedding'].shape[0] == 0
+
+
 def test_vectors_and_pairs(exported):
   given, _, model = exported
   for kind, ids in (('user', USER_IDS), ('item', ITEM_IDS)):
