@@ -83,8 +83,10 @@ def test_the_page_has_what_the_manifests_have(shop):
   assert _column(table, 'rows') == [str(entry['data']['rows']) for entry in manifests]
   recall = page.tables['recall@20']
   assert _column(recall, 'version before')[0] == '–'
-  for option, label in (('current', 'version before'), ('popularity', 'popular last week'), ('trained', 'trained today')):
-    assert _column(recall, label)[1:] == [f'{entry["gate"]["options"][option]["recall@20"]:.4f}' for entry in manifests[1:]]
+  for option, label in (('current', 'version before'), ('popularity', 'popular last week'),
+                        ('trained', 'trained today')):
+    measured = [entry['gate']['options'][option]['recall@20'] for entry in manifests[1:]]
+    assert _column(recall, label)[1:] == [f'{value:.4f}' for value in measured]
   assert _column(page.tables['Decisions'], 'reason') == [entry['gate']['reason'] for entry in manifests]
   assert _column(page.tables['Drift'], 'new users') == [str(entry['drift']['new_users']) for entry in manifests]
   assert _column(page.tables['Time and size'], 'new rows') == [str(entry['arrived']['rows']) for entry in manifests]

@@ -102,7 +102,8 @@ def serving_section(num_items: int, repeats: int, seconds: float = 3.) -> Iterat
                     name=f'SavedModel with a memory against without, batch {batch}',
                     note=f'profiles of {_SEEN} items, {_WEIGHTS} weights an item', **common)
       yield from _shown(_latencies(asks['vectors'], seconds), name=f'SavedModel, batch {batch}', **common)
-    del loaded, items
+    # The server has them once more.
+    loaded.clear()
     yield from _over_http(paths['vectors'], seconds, common)
 
 

@@ -56,7 +56,8 @@ class Suite:
         'startup': [lambda: processes.startup_section(make('gowalla'), 1 if quick else repeats)],
         'lightgcn': on(('lightgcn',), peers.lightgcn_section),
         'implicit': on(('gowalla',) if quick else ('gowalla', 'lightgcn'), peers.implicit_section),
-        'serving': [lambda items=items: serving.serving_section(items, repeats) for items in _ITEMS[:1 if quick else None]],
+        'serving': [lambda items=items: serving.serving_section(items, repeats)
+                    for items in _ITEMS[:1 if quick else None]],
         'memory': [] if quick else [
             lambda: processes.memory_section(shapes['netflix'], _EDGES)],
     }

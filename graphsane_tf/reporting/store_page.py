@@ -1,14 +1,12 @@
 """The life of a store as one self-contained HTML page."""
 import datetime
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
-from graphsane_tf import files
-from graphsane_tf.errors import UserError
 from graphsane_tf.reporting import figures, html
 from graphsane_tf.runs.store import Store, size_on_disk
-from graphsane_tf.serving import export, versions
+from graphsane_tf.serving import export
 
 _METRICS = ('recall@20', 'ndcg@20')
 _LIST = 10
@@ -27,7 +25,7 @@ def page(store: Store, user: Optional[str] = None) -> str:
     store: the store.
     user: raw id of somebody whose lists and interests are shown, or None.
   """
-  entries, problems = _entries(store)
+  entries = store.versions.manifests()
   current = store.versions.current()
   drawn = figures.Figures()
   sections = [(title, parts) for title, parts in (
@@ -38,27 +36,16 @@ def page(store: Store, user: Optional[str] = None) -> str:
       ('Drift', _drift(drawn, entries)),
       ('Time and size', _cost(drawn, entries)),
       ('How to read it', [html.paragraph(line) for line in _LEGEND])) if parts]
-  return html.page(f'Store {store.name}', html.bullets(_summary(store, entries, current, problems)), sections)
+  return html.page(f'Store {store.name}', html.bullets(_summary(store, entries, current)), sections)
 
 
 _LEGEND = (
     'Every update holds out its newest rows. All figures of a version are of those rows, for all users who have any '
-    'there: of the model trained on the rest of the update, of the old weights with the new rows, of the version that was '
-    'served before, and of the popularity of the last week.',
-    'What is served was then trained on those rows as well, so its own figures cannot be measured before the next update.',
+    'there: of the model trained on the rest of the update, of the old weights with the new rows, of the version that '
+    'was served before, and of the popularity of the last week.',
+    'What is served was then trained on those rows as well, so its own figures cannot be measured before the next '
+    'update.',
     'A version that the gate refuses is kept, but not served; its rows wait for the next update.')
-
-
-def _entries(store: Store) -> Tuple[List[Dict[str, Any]], List[str]]:
-  """Manifests of all versions by number, with 'published', and sentences about those that cannot be read."""
-  entries, problems = [], []
-  for place, published in ((store.versions.published, True), (store.versions.rejected, False)):
-    for number in files.numbered(place):
-      try:
-        entries.append({**versions.read_manifest(place / str(number)), 'published': published})
-      except UserError as error:
-        problems.append(str(error))
-  return sorted(entries, key=lambda entry: entry['number']), problems
 
 
 def _day(seconds: Optional[int]) -> str:
@@ -67,18 +54,22 @@ def _day(seconds: Optional[int]) -> str:
   return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime('%Y-%m-%d')
 
 
-def _summary(store: Store, entries, current, problems: List[str]) -> List[str]:
-  served = next((entry for entry in entries if entry['number'] == current and entry['published']), None)
+def _summary(store: Store, entries, current) -> List[str]:
+  served = next((entry for entry in entries if entry['number'] == current), None)
   lines = ['No version is served yet.']
   if served:
     data = served['data']
-    lines = [f'Version {current} is served: {data["rows"]:,} rows of {data["users"]:,} users and {data["items"]:,} items, '
-             f'from {_day(data["first_time"])} to {_day(data["last_time"])}.']
-  refused = sum(not entry['published'] for entry in entries)
-  made = sum(entry['kind'] != 'rollback' for entry in entries)
-  lines.append(f'{made} versions are kept, {refused} of them refused by the gate; the store takes '
+    lines = [f'Version {current} is served: {data["rows"]:,} rows of {data["users"]:,} users and {data["items"]:,} '
+             f'items, from {_day(data["first_time"])} to {_day(data["last_time"])}.']
+  made = _updates(entries)
+  refused = sum(not entry['published'] for entry in made)
+  lines.append(f'{len(made)} versions have been made, {refused} of them refused by the gate; the store takes '
                f'{size_on_disk(store.path) / _MIB:,.1f} MiB.')
-  return lines + problems
+  unreadable = [str(number) for number in store.versions.numbers()
+                if number not in {entry['number'] for entry in entries}]
+  if unreadable:
+    lines.append(f'Versions that cannot be read: {", ".join(unreadable)}. Publish a sound one with graphsane rollback.')
+  return lines
 
 
 def _own(entry: Dict[str, Any]) -> Dict[str, float]:
@@ -90,8 +81,8 @@ def _own(entry: Dict[str, Any]) -> Dict[str, float]:
 def _versions(entries, current) -> List[str]:
   cells = []
   for entry in entries:
-    state = 'served' if entry['published'] and entry['number'] == current else (
-        'published before' if entry['published'] else 'refused')
+    state = 'served' if entry['number'] == current else 'published before' if entry['published'] else 'refused'
+    state += ', deleted' if entry['deleted'] else ''
     data, measured = entry['data'], _own(entry)
     cells.append([str(entry['number']), state, entry['kind'].replace('_', ' '),
                   entry['created'][:16].replace('T', ' '), _day(data['last_time']), data['rows'],
@@ -149,7 +140,8 @@ def _drift(drawn: figures.Figures, entries) -> List[str]:
   heads = ['version', 'new users', 'new items', 'popularity change', 'users with a shift', 'users compared',
            *[f'score {name} {side}' for side in ('before', 'after') for name in ('p10', 'p50', 'p90')]]
   pictures = []
-  for name, label in (('popularity_change', 'change of popularity, 0 to 1'), ('shifted_users', 'users with other interests')):
+  for name, label in (('popularity_change', 'change of popularity, 0 to 1'),
+                      ('shifted_users', 'users with other interests')):
     line = {entry['number']: entry['drift'][name] for entry in moved if entry['drift'][name] is not None}
     if len(line) > 1:
       pictures.append(html.picture(drawn.by_version({label: line}, label), f'{label}, by version'))
@@ -182,14 +174,15 @@ def _user(store: Store, user: str, entries) -> List[str]:
 
 def _lists(store: Store, user: str, entries) -> List[str]:
   current = store.versions.current()
-  published = {entry['number']: entry for entry in entries if entry['published']}
+  published = {entry['number']: entry for entry in entries if entry['published'] and not entry['deleted']}
   if current not in published:
     return []
   parent = published[current]['parent']
   shown = [number for number in (parent, current) if number in published]
   lists = {number: export.recommend(str(store.versions.path(number)), [user], _LIST)[0] for number in shown}
   place = {number: {item: rank for rank, (item, _) in enumerate(items, 1)} for number, items in lists.items()}
-  heads, cells = ['rank'], [[str(rank)] for rank in range(1, _LIST + 1)]
+  heads = ['rank']
+  cells: List[List[Any]] = [[str(rank)] for rank in range(1, _LIST + 1)]
   for number in shown:
     heads += [f'version {number}', f'score of {number}']
     for rank, row in enumerate(cells):
@@ -215,8 +208,8 @@ def _interests(store: Store, user: str) -> List[str]:
   update = np.searchsorted([part['first_row'] for part in kept.parts], rows, side='right') - 1
   if log.item_category is not None and log.category_names is not None:
     category = log.item_category[log.item[rows]]
-    often = np.argsort(-np.bincount(category, minlength=len(log.category_names)), kind='stable')
-    often = [kind for kind in often[:_CATEGORIES] if (category == kind).any()]
+    counts = np.bincount(category, minlength=len(log.category_names))
+    often = [kind for kind in np.argsort(-counts, kind='stable')[:_CATEGORIES] if counts[kind]]
     heads, kinds = [str(log.category_names[kind]) for kind in often], [category == kind for kind in often]
   else:
     heads, kinds = [], []
@@ -225,5 +218,6 @@ def _interests(store: Store, user: str) -> List[str]:
     mine = update == part
     cells.append([f'update {part}' if part else 'history', _day(int(log.time[rows[mine]].max())), int(mine.sum()),
                   *[int((mine & kind).sum()) for kind in kinds]])
-  return ['<h3>What they have taken</h3>', html.table({'heads': ['rows of', 'newest', 'items taken', *heads], 'cells': cells}),
+  shown = {'heads': ['rows of', 'newest', 'items taken', *heads], 'cells': cells}
+  return ['<h3>What they have taken</h3>', html.table(shown),
           html.paragraph('Columns of names are categories, the most frequent first.', 'note') if heads else '']

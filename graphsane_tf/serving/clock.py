@@ -29,7 +29,8 @@ class Clock:
     for name, (kind, said, value) in gauges.items():
       lines += [f'# HELP graphsane_{name} {said}', f'# TYPE graphsane_{name} {kind}', f'graphsane_{name} {value}']
     with self._lock:
-      lines += ['# HELP graphsane_requests_total Requests by route and code.', '# TYPE graphsane_requests_total counter']
+      lines += ['# HELP graphsane_requests_total Requests by route and code.',
+                '# TYPE graphsane_requests_total counter']
       lines += [f'graphsane_requests_total{{path="{path}",code="{code}"}} {count}'
                 for (path, code), count in sorted(self._requests.items())]
       name = 'graphsane_request_seconds'

@@ -99,8 +99,6 @@ class Service:
       values: inputs by name, from JSON.
     """
     self._check(values)
-    if self._busy >= self.limits.waiting:
-      raise BadRequest('too many requests wait for an answer.', 503)
 
     def work():
       inputs = rest.tensors(values, served.specs[signature])
@@ -109,6 +107,12 @@ class Service:
       except tf.errors.InvalidArgumentError as error:
         raise BadRequest(f'the inputs do not fit together: {str(error.message).splitlines()[0][:200]}') from error
 
+    return await self.run(work)
+
+  async def run(self, work: Callable[[], Any]) -> Any:
+    """What `work` returns, in a thread and in bounded time, unless too many wait already."""
+    if self._busy >= self.limits.waiting:
+      raise BadRequest('too many requests wait for an answer.', 503)
     self._busy += 1
     future = asyncio.get_running_loop().run_in_executor(self._pool, work)
     # A thread cannot be stopped: its place is free only when it has ended.
@@ -163,6 +167,10 @@ def make_app(service: Service, token: Optional[bytes] = None, page: Optional[Cal
   @app.exception_handler(BadRequest)
   async def refuse(_, error: BadRequest):
     return _error(str(error), error.code, {'Retry-After': '1'} if error.code == 503 else None)
+
+  @app.exception_handler(UserError)
+  async def explain(_, error: UserError):
+    return _error(str(error), 500)
 
   @app.exception_handler(404)
   @app.exception_handler(405)
@@ -224,7 +232,8 @@ def make_app(service: Service, token: Optional[bytes] = None, page: Optional[Cal
   @app.get('/healthz')
   async def health():
     served = service.current.served
-    return _answer({'status': 'ok', 'model': name, 'version': served.number, 'problem': service.current.problem}, served)
+    return _answer({'status': 'ok', 'model': name, 'version': served.number, 'problem': service.current.problem},
+                   served)
 
   @app.get('/metrics')
   async def metrics():
@@ -233,8 +242,8 @@ def make_app(service: Service, token: Optional[bytes] = None, page: Optional[Cal
   if page is not None:
     @app.get('/')
     async def report(user: Optional[str] = None):
-      # It reads files and draws.
-      return responses.HTMLResponse(await asyncio.to_thread(page, user))
+      # It reads files, draws, and loads models if a user is named.
+      return responses.HTMLResponse(await service.run(lambda: page(user)))
 
   return app
 

@@ -14,6 +14,8 @@ _K = tf.TensorSpec([], tf.int32, 'k')
 
 _ROWS = tf.TensorSpec([None, None], tf.float32)
 _FLOAT, _INT32, _INT64, _BOOL = (tf.TensorSpec([None], kind) for kind in (tf.float32, tf.int32, tf.int64, tf.bool))
+# With a memory, so many users are answered in two slices side by side.
+_SIDE_BY_SIDE = 16
 
 
 def _named(spec: tf.TensorSpec, name: str) -> tf.TensorSpec:
@@ -259,7 +261,7 @@ class Server(tf.Module):
     return self._sliced(answer, known, keys, splits, k)
 
   def _sliced(self, answer: Callable, known, keys, splits, k):
-    """Ranks `_slice_users` at a time, so that the scores of a large batch are never held at once.
+    """Ranks at most `_slice_users` at a time, so that the scores of a large batch are never held at once.
 
     As many more items are retrieved as the slice's busiest user has to be denied, so that enough remain. Of equal
     scores the lower item number comes first.
@@ -275,10 +277,15 @@ class Server(tf.Module):
     batch, k = tf.size(known, out_type=tf.int64), tf.maximum(k, 0)
     length = tf.minimum(k, self._num_items)
     slices = tf.maximum(-(-batch // self._slice_users), 1)
+    if self._memory:
+      # Its operations use one core each: two slices of the same size are computed side by side.
+      slices = tf.where(batch < _SIDE_BY_SIDE, slices, slices + slices % 2)
+    size = tf.maximum(-(-batch // slices), 1)
+    slices = tf.maximum(-(-batch // size), 1)
 
     def body(part, ids, scores):
-      first = part * self._slice_users
-      rows = slice(first, tf.minimum(first + self._slice_users, batch))
+      first = part * size
+      rows = slice(first, tf.minimum(first + size, batch))
       begins = splits[rows.start:rows.stop + 1]
       own = keys[begins[0]:begins[-1]] - first * self._num_items
       busiest = tf.cast(tf.maximum(tf.reduce_max(begins[1:] - begins[:-1]), 0), tf.int32)
@@ -294,7 +301,6 @@ class Server(tf.Module):
 
     arrays = [tf.TensorArray(kind, tf.cast(slices, tf.int32), infer_shape=False, element_shape=[None, None])
               for kind in (tf.string, tf.float32)]
-    # A memory's operations use one core each.
     _, ids, scores = tf.while_loop(lambda part, *_: part < slices, body, (tf.constant(0, tf.int64), *arrays),
                                    parallel_iterations=2 if self._memory else 1)
     shape = tf.stack([tf.cast(batch, tf.int32), length])

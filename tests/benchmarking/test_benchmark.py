@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from graphsane_benchmark import figures, logs, peers, scoring, suite, training
+from graphsane_benchmark import figures, logs, peers, scoring, serving, suite, training
 from graphsane_tf.errors import UserError
 from graphsane_tf.training import assembly
 
@@ -135,3 +135,14 @@ def test_block_section(log):
 def test_rebuild_is_compared_with_the_users_it_ranks(log):
   figure, = scoring.rebuild_section(log, 1)
   assert f'of {len(np.unique(assembly.context_of(training.config_of(), log, 3).users))} users' in figure.note
+
+
+@pytest.mark.slow
+def test_serving_section():
+  found = list(serving.serving_section(500, 1, seconds=.1))
+  names = [figure.name for figure in found]
+  for batch in (1, 256):
+    for name in (f'SavedModel against product and top-k, batch {batch}', f'SavedModel, batch {batch}, p99',
+                 f'SavedModel with a memory against without, batch {batch}', f'HTTP, batch {batch}, p50',
+                 f'HTTP, batch {batch}, 4 clients'):
+      assert found[names.index(name)].ours > 0

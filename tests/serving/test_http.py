@@ -1,4 +1,4 @@
-"""A real server on this machine: TensorFlow Serving's bodies, limits, tokens, and versions that come and go under load."""
+"""A real server on this machine: TensorFlow Serving's bodies, limits, tokens, and versions that change under load."""
 import base64
 import contextlib
 import http.client
@@ -106,9 +106,15 @@ def _shop(tmp_path_factory, exports):
   return shop
 
 
+def _page(user):
+  if user == 'broken':
+    raise UserError('the log is damaged.')
+  return f'<p>{user}</p>'
+
+
 @pytest.fixture(name='client', scope='module')
 def _client(shop):
-  with shop.serving(page=lambda user: f'<p>{user}</p>', body_bytes=20_000, batch=100, k=60) as client:
+  with shop.serving(page=_page, body_bytes=20_000, batch=100, k=60) as client:
     yield client
 
 
@@ -155,6 +161,7 @@ def test_state_metadata_health_metrics_and_page(client):
                     'k': {'dtype': 'DT_INT32', 'tensor_shape': {'dim': [], 'unknown_rank': False}}}
   assert client.ask('GET', '/healthz')[:2] == (200, {'status': 'ok', 'model': 'shop', 'version': 1, 'problem': ''})
   assert client.ask('GET', '/')[:2] == (200, '<p>None</p>') and client.ask('GET', '/?user=u1')[1] == '<p>u1</p>'
+  assert client.ask('GET', '/?user=broken')[:2] == (500, {'error': 'the log is damaged.'})
   _, text, _ = client.ask('GET', '/metrics')
   assert '\ngraphsane_model_version 1\n' in text and 'graphsane_requests_total{path="/healthz",code="200"} 1\n' in text
   assert 'graphsane_request_seconds_count{path="/healthz"} 1\n' in text

@@ -1,6 +1,8 @@
 """Every signature of a SavedModel against NumPy, with and without a memory, here and in a fresh process."""
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -179,10 +181,23 @@ def test_similar_items(exported):
     assert known == [True, False, True] and rows[1] == []
     for row, item in ((rows[0], 8), (rows[2], NUM_ITEMS - 1)):
       cosine = unit @ unit[item]
-      np.testing.assert_allclose([score for _, score in row], [score for _, score in best(cosine, [item], k)], atol=1e-5)
+      wanted = [score for _, score in best(cosine, [item], k)]
+      np.testing.assert_allclose([score for _, score in row], wanted, atol=1e-5)
       assert ITEM_IDS[item] not in {other for other, _ in row} and len({other for other, _ in row}) == len(row)
       np.testing.assert_allclose([score for _, score in row], cosine[[ITEM_IDS.index(other) for other, _ in row]],
                                  atol=1e-5)
+
+
+def test_nobody_is_asked_for(exported):
+  _, _, model = exported
+  lists = {'exclude': [ITEM_IDS[:2]], 'allow': [ITEM_IDS[:9]]}
+  nobody, nothing = tf.zeros([0], tf.string), tf.zeros([0, 3], tf.string)
+  for signature, inputs in (('serving_default', {'user_id': nobody}), ('recommend', {'user_id': nobody, **lists}),
+                            ('by_items', {'item_id': nothing}), ('recommend_by_items', {'item_id': nothing, **lists}),
+                            ('similar_items', {'item_id': nobody})):
+    assert _ask(model, signature, 4, **inputs) == ([], []), signature
+  assert model.signatures['score'](user_id=nobody, item_id=nobody)['score'].shape == (0,)
+  assert model.signatures['embed_users'](user_id=nobody)['embedding'].shape[0] == 0
 
 
 def test_vectors_and_pairs(exported):
@@ -201,7 +216,7 @@ def test_vectors_and_pairs(exported):
 
 
 _CLIENT = '''
-import json, sys
+import contextlib, io, json, sys
 for name in ('graphsane_tf', 'tensorflow_recommenders', 'tf_keras', 'keras'):
   sys.modules[name] = None  # Any attempt to import it fails.
 import tensorflow as tf
@@ -228,7 +243,14 @@ for path, asked in json.loads(sys.stdin.read()):
                                      item_id=tf.constant(asked['score']['item_id'][:1]))
   answers['served'] = served['score'].numpy().tolist()
   told.append(answers)
-print(json.dumps(told))
+# As TensorFlow Serving does it: signatures in a session.
+from tensorflow.python.tools import saved_model_cli
+sys.argv = ['saved_model_cli', 'run', '--dir', path, '--tag_set', 'serve', '--signature_def', 'recommend_by_items',
+            '--input_exprs', ';'.join(f'{key}={value!r}' for key, value in asked['recommend_by_items'].items())]
+shown = io.StringIO()
+with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+  saved_model_cli.main()
+print(json.dumps([told, shown.getvalue()]))
 '''
 
 
@@ -249,7 +271,8 @@ def test_a_fresh_process_needs_only_tensorflow_to_serve_and_to_train(exports, tm
   done = subprocess.run([sys.executable, '-I', '-c', _CLIENT], cwd=tmp_path, env=clean, capture_output=True, text=True,
                         check=False, input=json.dumps([(str(path), asked) for _, path, _ in exports.values()]))
   assert done.returncode == 0, done.stderr
-  for (given, _, model), told in zip(exports.values(), json.loads(done.stdout.splitlines()[-1])):
+  answers, shown = json.loads(done.stdout.splitlines()[-1])
+  for (given, _, model), told in zip(exports.values(), answers):
     for name, inputs in asked.items():
       kinds = model.signatures[name].structured_input_signature[1]
       here = model.signatures[name](**{key: tf.constant(value, kinds[key].dtype) for key, value in inputs.items()})
@@ -268,6 +291,9 @@ def test_a_fresh_process_needs_only_tensorflow_to_serve_and_to_train(exports, tm
     assert told['trainable'] == [True, True] and told['before'] == [before]
     np.testing.assert_allclose(told['after'], after, rtol=1e-5)
     assert told['served'] == told['after']
+  items = [''.join(map(chr, item)) for row in answers[-1]['recommend_by_items']['item_id'] for item in row]
+  table = shown.partition('output key item_id:')[2].partition('Result')[0]
+  assert [ast.literal_eval(item).decode() for item in re.findall(r"b'[^']*'", table)] == items
 
 
 def test_an_empty_memory_is_none(tmp_path):
