@@ -102,3 +102,13 @@ def test_the_sum_over_a_step_is_that_over_the_catalogue_on_average():
   # A step with all pairs has all their items for certain.
   alone = np.exp(Softmax(context, 1., 0).log_count(np.unique(items), 1000))
   np.testing.assert_allclose(alone, 1.)
+
+
+def test_a_step_that_is_the_whole_block():
+  """Each of the block's items is there for certain, the others only as uniform negatives."""
+  context = logs.context_of(logs.random_log(rows=600), 1)
+  items = np.arange(context.num_items)
+  count = np.exp(Softmax(context, 1., 3).log_count(items, len(context.users)))
+  taken = np.isin(items, context.items)
+  assert 0 < taken.sum() < len(items)
+  np.testing.assert_allclose(count, taken + 3 / len(items), rtol=1e-4)
