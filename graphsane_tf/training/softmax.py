@@ -86,10 +86,10 @@ class Softmax:
 
   def log_count(self, items: tf.Tensor, num_pairs: tf.Tensor) -> tf.Tensor:
     """Log of how often items are expected in a step of `num_pairs` pairs, of their shape."""
-    # A step may be the whole block: then nothing is left out, and log 0 times no pairs would be no number.
-    share = tf.minimum(tf.cast(num_pairs, tf.float32) / self._num_pairs, 1 - 1e-6)
-    left_out = tf.math.log1p(-share)
-    in_batch = -tf.math.expm1(tf.gather(self._pairs_of, items) * left_out)
+    left_out = tf.math.log1p(-tf.cast(num_pairs, tf.float32) / self._num_pairs)
+    pairs = tf.gather(self._pairs_of, items)
+    # A step may be the whole block: log 0 times no pairs would be no number.
+    in_batch = tf.where(pairs > 0, -tf.math.expm1(pairs * left_out), 0.)
     return tf.math.log(in_batch + self._num_uniform / self._num_items)
 
   def _shared(self, batch) -> tf.Tensor:
