@@ -113,7 +113,7 @@ class Mixed(ranking.DotProduct):
   def cut(self, num_users: int, num_items: int) -> 'Mixed':
     """The scores of the first users and items."""
     profile, weights = self.profile, self.weights
-    if profile is not None:
+    if profile is not None and weights is not None:
       profile, weights = profile[:num_users, :num_items], weights[:num_items, :num_items]
     return Mixed(self.user_vectors[:num_users], self.item_vectors[:num_items], profile, weights)
 

@@ -223,10 +223,10 @@ class IncrementalRun:
       before = self._scoring
       if before is None or before.context.index != index - 1:
         before = Scoring(self.config, self.context(index - 1))
-      vectors = previous.backbone.representer(previous.graph)()
+      user_vectors, item_vectors = previous.backbone.representer(previous.graph)()
       # As far ahead as the test rows of a block are.
       later = slice((context.own.start + context.own.stop) // 2, context.own.stop)
-      evidence = before.evidence(*vectors, context, later, (self.config.seed, index))
+      evidence = before.evidence(user_vectors, item_vectors, context, later, (self.config.seed, index))
       saved = (self.folder.store(block).load() for block in range(1, index))
       evidences = [scoring_lib.from_json(state['result']['mixing'].get('evidence', ()))
                    for state in saved if state and state.get('result', {}).get('mixing')]

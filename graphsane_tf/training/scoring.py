@@ -54,6 +54,7 @@ class Scoring:
 
   def _mixed(self, user_vectors, item_vectors, mixture: mixing.Mixture) -> mixing.Mixed:
     """The same with another mixture."""
+    assert self.recollection is not None  # There is no mixture without it.
     return mixing.mix(mixture, user_vectors, item_vectors, self.recollection, self._profile)
 
   def parts(self, user_vectors, item_vectors) -> Dict[str, ranking.DotProduct]:
