@@ -5,7 +5,7 @@ named by their two ends: 'ui' leads from users to the items they took, 'iu' back
 nearest neighbours of the same kind.
 """
 import abc
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -96,6 +96,7 @@ class Graph:
       tables['uu'] = knn.cosine_neighbours(edges, num_knn)
       tables['ii'] = knn.cosine_neighbours(back, num_knn)
     self.relations: Dict[str, Relation] = {name: Relation(table) for name, table in tables.items()}
+    self._nearest: Dict[Tuple[str, int], Relation] = {}
     self._reverse = {'ui': self.relations['iu'], 'iu': self.relations['ui']}
     for name in ('uu', 'ii'):
       if name in tables:
@@ -108,6 +109,13 @@ class Graph:
   @property
   def num_items(self) -> int:
     return self.edges.num_columns
+
+  def nearest(self, name: str, count: int) -> Relation:
+    """The `count` nearest neighbours 'uu' or 'ii', for those who ask for what no view of the graph uses."""
+    if (name, count) not in self._nearest:
+      ends = self.relations[{'uu': 'ui', 'ii': 'iu'}[name]]
+      self._nearest[name, count] = Relation(knn.cosine_neighbours(ends.table, count))
+    return self._nearest[name, count]
 
   def whole(self) -> 'WholeView':
     """A view of every neighbour; call inside the `tf.function` that uses it."""

@@ -30,6 +30,7 @@ REGISTRY = Registry('table', {
     'clustering': f'{_PACKAGE}.clustering:Clustering',
     'clusters_k': f'{_PACKAGE}.sensitivity:ClustersK',
     'reservoir_q': f'{_PACKAGE}.sensitivity:ReservoirQ',
+    'backbones': f'{_PACKAGE}.backbones:Backbones',
     'variants': f'{_PACKAGE}.variants:Variants',
     'parts': f'{_PACKAGE}.parts:Parts',
     'movers': f'{_PACKAGE}.movers:Movers',
