@@ -56,7 +56,8 @@ class BlockStream:
     """
     self.interactions = interactions
     self._by = by
-    self._share = validation_share if validation == 'share' else None
+    self._shared = validation == 'share'
+    self._share = validation_share
     rows = len(interactions)
     self._day = interactions.time // _SECONDS_A_DAY
     first = self._day[0] if rows else 0
@@ -103,7 +104,7 @@ class BlockStream:
   def block(self, index: int) -> Block:
     """Block `index`, from 0 to num_blocks - 1."""
     own, later = self.rows(index), self.rows(index + 1)
-    if self._share is None:
+    if not self._shared:
       middle = self._middle(later)
       train, validation, test = own, slice(later.start, middle), slice(middle, later.stop)
     else:

@@ -127,7 +127,8 @@ def check_keras(name: str, folder: pathlib.Path) -> None:
   lines: List[str] = []
   backbone.summary(print_fn=lines.append)
   assert f'Total params: {sum(np.prod(weight.shape) for weight in backbone.weights)} ' in '\n'.join(lines)
-  twin.compile(tf.keras.optimizers.legacy.SGD(.1), tf.keras.losses.BinaryCrossentropy(from_logits=True), run_eagerly=True)
+  loss = tf.keras.losses.BinaryCrossentropy(from_logits=True)
+  twin.compile(tf.keras.optimizers.legacy.SGD(.1), loss, run_eagerly=True)
   twin.fit(tf.data.Dataset.from_tensors((pairs, np.array([1., 0., 1., 0.]))), epochs=1, verbose=0)
   assert np.any(twin.user_table.numpy() != backbone.user_table.numpy())
 

@@ -106,7 +106,8 @@ def test_every_old_node_of_a_batch_is_equally_likely_an_anchor():
     return distiller._anchors('user', 0, dataclasses.replace(batch, seeds=Seeds(seed)))[0]
 
   draws = 1_200
-  counts = np.bincount([anchor(tf.constant([5, number])).numpy()[0] for number in range(draws)], minlength=old.max() + 1)
+  drawn = [anchor(tf.constant([5, number])).numpy()[0] for number in range(draws)]
+  counts = np.bincount(drawn, minlength=old.max() + 1)
   share = 1 / len(old)
   assert np.all(np.abs(counts[old] - draws * share) < 5 * np.sqrt(draws * share * (1 - share))), counts
 

@@ -24,13 +24,16 @@ def _table(matrix):
   return csr.from_pairs(*np.nonzero(matrix), *matrix.shape)
 
 
+def _index(item_vectors):
+  return tfrs.layers.factorized_top_k.BruteForce(k=max(CUTOFFS)).index(tf.constant(item_vectors), tf.range(ITEMS))
+
+
 def test_lists_are_those_of_brute_force_with_exclusions(case):
   user_vectors, item_vectors, seen, _ = case
-  index = tfrs.layers.factorized_top_k.BruteForce(k=20)
-  index.index(tf.constant(item_vectors), tf.range(ITEMS))
   width = seen.sum(axis=1).max()
   excluded = np.array([np.pad(np.flatnonzero(row), (0, width - row.sum()), constant_values=-1) for row in seen])
-  _, wanted = index.query_with_exclusions(tf.constant(user_vectors), tf.constant(excluded, tf.int32), k=20)
+  _, wanted = _index(item_vectors).query_with_exclusions(
+      tf.constant(user_vectors), tf.constant(excluded, tf.int32), k=20)
   ids, _ = ranking.top_k(ranking.DotProduct(user_vectors, item_vectors), np.arange(USERS), _table(seen), 20)
   np.testing.assert_array_equal(ids, wanted)
 
@@ -39,8 +42,7 @@ def test_hits_are_those_of_factorized_top_k(case):
   """Its accuracy is the share of held-out pairs in the first k; ours are hits over each user's held-out items."""
   user_vectors, item_vectors, _, held_out = case
   users, items = np.nonzero(held_out)
-  metric = tfrs.metrics.FactorizedTopK(
-      tfrs.layers.factorized_top_k.BruteForce(k=max(CUTOFFS)).index(tf.constant(item_vectors), tf.range(ITEMS)), CUTOFFS)
+  metric = tfrs.metrics.FactorizedTopK(_index(item_vectors), CUTOFFS)
   # By ids: without them it compares scores of two products, which round differently.
   metric.update_state(tf.constant(user_vectors[users]), tf.constant(item_vectors[items]), tf.constant(items, tf.int32))
   ids, _ = ranking.top_k(ranking.DotProduct(user_vectors, item_vectors), np.arange(USERS),
@@ -57,8 +59,7 @@ def test_hits_are_those_of_factorized_top_k(case):
 def test_with_one_item_a_user_recall_is_factorized_top_k(case):
   user_vectors, item_vectors, _, _ = case
   items = np.arange(USERS) % ITEMS
-  metric = tfrs.metrics.FactorizedTopK(
-      tfrs.layers.factorized_top_k.BruteForce(k=20).index(tf.constant(item_vectors), tf.range(ITEMS)), ks=[20])
+  metric = tfrs.metrics.FactorizedTopK(_index(item_vectors), ks=[20])
   metric.update_state(tf.constant(user_vectors), tf.constant(item_vectors[items]), tf.constant(items, tf.int32))
   ids, _ = ranking.top_k(ranking.DotProduct(user_vectors, item_vectors), np.arange(USERS),
                          csr.from_pairs([], [], USERS, ITEMS), 20)

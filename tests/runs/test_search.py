@@ -70,7 +70,8 @@ def test_the_grid_has_the_values_of_the_sensitivity_tables():
   assert tuning.points({'a': (1, 2), 'b': (3,)}) == [{'a': 1, 'b': 3}, {'a': 2, 'b': 3}]
 
 
-@pytest.mark.parametrize('base,blocks,note', [(.6, 4, True), (.7, 4, True), (.8, 2, True), (.8, 4, False), (.91, 1, False)])
+@pytest.mark.parametrize('base,blocks,note', [
+    (.6, 4, True), (.7, 4, True), (.8, 2, True), (.8, 4, False), (.91, 1, False)])
 def test_a_base_block_of_ten_blocks_is_advised(base, blocks, note):
   log = logs.random_log(rows=900, users=40, items=60)
   assert bool(tuning.size_note(BlockStream(log, base, blocks))) == note

@@ -1,7 +1,7 @@
 """Equations 5 to 10 in TensorFlow, so that on a GPU nothing of a rebuild but the ranking's ids leaves the device.
 
-On a CPU NumPy is faster (`posterior`, `interests`), which this gives the same as within rounding. It has been run on CPUs
-only, never on a GPU.
+On a CPU NumPy is faster (`posterior`, `interests`), and gives the same within rounding. This has been run on CPUs only,
+never on a GPU.
 """
 from typing import Optional
 
@@ -15,7 +15,8 @@ def histogram(edges: csr.Csr, start: int, stop: int, category: tf.Tensor, num_ca
   begin, end = edges.indptr[start], edges.indptr[stop]
   ends = tf.constant(edges.indptr[start + 1:stop + 1] - begin)
   rows = tf.cast(tf.searchsorted(ends, tf.range(end - begin, dtype=tf.int64), side='right'), tf.int32)
-  return _counts(rows, tf.gather(category, edges.indices[begin:end]), tf.ones([end - begin]), stop - start, num_categories)
+  columns = tf.gather(category, edges.indices[begin:end])
+  return _counts(rows, columns, tf.ones([end - begin]), stop - start, num_categories)
 
 
 def _counts(rows, columns, weight, num_rows: int, num_columns: int) -> tf.Tensor:
@@ -34,8 +35,8 @@ def printed_prior(current: tf.Tensor, previous: tf.Tensor, options, size: int) -
   return options.strength * size * tf.nn.softmax(options.prior_sign * shift / options.temperature)
 
 
-def cumulative(items: tf.Tensor, count: tf.Tensor, category: tf.Tensor, current: tf.Tensor, previous: tf.Tensor, options,
-               weight: Optional[tf.Tensor] = None) -> tf.Tensor:
+def cumulative(items: tf.Tensor, count: tf.Tensor, category: tf.Tensor, current: tf.Tensor, previous: tf.Tensor,
+               options, weight: Optional[tf.Tensor] = None) -> tf.Tensor:
   """Running sums of the probabilities of reservoirs, equations 6 to 10.
 
   Args:

@@ -120,8 +120,8 @@ class Sane(NegativeSampler):
 
     Args:
       start, stop: the slots.
-      on_device: whether TensorFlow's device computes them; None asks whether that is a GPU. A shift by evidence and soft
-        memberships are the host's in any case.
+      on_device: whether TensorFlow's device computes them; None asks whether that is a GPU. A shift by evidence
+        and soft memberships are the host's in any case.
     """
     options = self.config.sane
     on_device = ranking.has_gpu() if on_device is None else on_device

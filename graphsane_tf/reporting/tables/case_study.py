@@ -12,9 +12,9 @@ from graphsane_tf.reporting.tables.base import Table, line_of
 _NOTE = ('The 15 % of users with the largest interest shift (K-means with 10 clusters on SGCT\'s item embeddings) '
          'against the other 85 %; users with rows in a block and in the one before. Old positives: share of items '
          'from earlier blocks among the negatives of one replayed epoch with the finished model; "in its own '
-         'slots" is without uniform ones. Intervals: 95 %, Student\'s t over seeds. p: Mann-Whitney test, two-sided, of '
-         'whether the change of a (block, user) against uniform negatives, mean over seeds, is the same in both groups; '
-         'p (Holm): corrected for the samplers of this table.')
+         'slots" is without uniform ones. Intervals: 95 %, Student\'s t over seeds. p: Mann-Whitney test, two-sided, '
+         'of whether the change of a (block, user) against uniform negatives, mean over seeds, is the same in both '
+         'groups; p (Holm): corrected for the samplers of this table.')
 # One sampler and seed: group to what was measured, from `reporting.case_study.study_seed`.
 Study = Dict[str, Any]
 
@@ -55,7 +55,9 @@ def compare(studies: Dict[str, List[Study]], reference: str) -> List[Dict[str, A
 
 
 def _span(interval: Optional[significance.Interval]) -> Optional[Tuple[float, float]]:
-  return None if interval is None or interval.low is None else (interval.low, interval.high)
+  if interval is None or interval.low is None or interval.high is None:
+    return None
+  return interval.low, interval.high
 
 
 def between(ours: Sequence[Study], plain: Sequence[Study]) -> Dict[str, float]:
@@ -133,7 +135,8 @@ class CaseStudy(Table):
     old = '' if ratio is None else (f'; old positives are {ratio:.1f} times as frequent among their negatives as '
                                     'with uniform ones')
     test = 'no test' if 'p_value' not in line else (
-        f'Mann-Whitney p = {line["p_value"]:.2g} between the groups\' changes, with Holm\'s correction {line["p_holm"]:.2g}')
+        f'Mann-Whitney p = {line["p_value"]:.2g} between the groups\' changes, with Holm\'s correction '
+        f'{line["p_holm"]:.2g}')
     return [f'{shown.dataset}: with SANE the Recall@20 of the 15 % of users with the largest interest shift '
             f'changed by {line["high"]["gain"]:+.1f} %, that of the others by {line["rest"]["gain"]:+.1f} % '
             f'({wording.counted(line["seeds"])}, {test}){old}.']

@@ -15,9 +15,9 @@ from graphsane_tf.runs.grid import Row
 PUBLISHED_WINS = {'cases': 288, 'wins': 226, 'wins_5': 193}
 # The abstract's mean gains of SANE over six data sets, %.
 PUBLISHED_GAINS = {'GraphSAIL': 11.2, 'SGCT': 8.3, 'LWC-KD': 6.4}
-_HEADLINE = ('Gain of SANE in test Recall@20 in each data set (averages over blocks and common seeds), and the mean over '
-             'data sets. "From its table": the same mean over the data sets of the published main table, which does not '
-             'give the numbers of the published abstract.')
+_HEADLINE = ('Gain of SANE in test Recall@20 in each data set (averages over blocks and common seeds), and the mean '
+             'over data sets. "From its table": the same mean over the data sets of the published main table, which '
+             'does not give the numbers of the published abstract.')
 _RANKS = ('Rank 1 is the best of the six; averages over blocks and seeds are ranked in each data set, then ranks '
           'are averaged over data sets.')
 _WINS = ('Every metric (Recall, Precision, MAP, NDCG) at every cut-off, averages over blocks and seeds, each '
@@ -118,20 +118,20 @@ def headline(done: FinishedGrid, rows: Sequence[Row]) -> List[Dict[str, Any]]:
     seeds (the fewest), published (the abstract's) and from_table (the mean over the published main table), or None.
   """
   lines = []
-  for row in rows:
+  for row, partner in [(row, row.partner) for row in rows if row.partner]:
     gains, seeds_used = {}, []
     for dataset in done.datasets:
-      seeds = _common_seeds(done, dataset, (row, row.partner))
+      seeds = _common_seeds(done, dataset, (row, partner))
       if seeds:
-        ours, plain = (_mean(done, dataset, side, 'recall@20', seeds) for side in (row, row.partner))
+        ours, plain = (_mean(done, dataset, side, 'recall@20', seeds) for side in (row, partner))
         gains[dataset] = 100 * (ours / max(plain, 1e-12) - 1)
         seeds_used.append(len(seeds))
     if gains:
-      printed = [100 * (ours / plain - 1) for dataset in published.datasets('main')
-                 if (ours := published.recall(('main',), dataset, row.label))
-                 and (plain := published.recall(('main',), dataset, row.partner.label))]
-      lines.append({'label': row.partner.label, 'gains': gains, 'mean': float(np.mean(list(gains.values()))),
-                    'seeds': min(seeds_used), 'published': PUBLISHED_GAINS.get(row.partner.label),
+      printed = [100 * (with_sane / without - 1) for dataset in published.datasets('main')
+                 if (with_sane := published.recall(('main',), dataset, row.label))
+                 and (without := published.recall(('main',), dataset, partner.label))]
+      lines.append({'label': partner.label, 'gains': gains, 'mean': float(np.mean(list(gains.values()))),
+                    'seeds': min(seeds_used), 'published': PUBLISHED_GAINS.get(partner.label),
                     'from_table': float(np.mean(printed)) if printed else None})
   return lines
 
