@@ -58,7 +58,8 @@ class Scorer(abc.ABC):
   def device_tile(self, start: int, stop: int) -> Optional[Callable[[np.ndarray, np.ndarray], tf.Tensor]]:
     """The same with TensorFlow, on its device, or None if it cannot.
 
-    It is a function of users [n] and of places that are set to -inf. A place is row * (stop - start) + column. The function returns the scores [n, stop - start].
+    It is a function of users [n] and of places, row * (stop - start) + column, that are set to -inf, and returns the
+    scores [n, stop - start].
     """
     del start, stop
     return None

@@ -37,7 +37,7 @@ SPACE = {
     'sane.start_rank': optuna.distributions.CategoricalDistribution((1, 21, 51, 101, 201, 401)),
     'train.learning_rate': optuna.distributions.FloatDistribution(2e-4, 5e-3, log=True),
 }
-# The appendix's own procedure: first the backbone, on the base block's validation rows (its fields here are our choice),
+# The appendix's own procedure: first the backbone, on the base block's validation rows (which fields is our choice),
 # then every pair of the values of its sensitivity tables.
 BACKBONE: Dict[str, Sequence[Any]] = {'train.base_learning_rate': (1e-3, 2e-3, 4e-3), 'model.l2': (.002, .02)}
 GRID: Dict[str, Sequence[Any]] = {'clustering.num_clusters': (5, 10, 15, 20, 25), 'sane.size': (50, 100, 300)}
@@ -63,8 +63,8 @@ def size_note(stream: BlockStream) -> str:
   times, total = rows[0] / rows[1], rows.sum() / rows[1]
   return '' if times >= _ADVISED else (
       f'note: the base block has {times:.1f} times the rows of block 1, and the whole log {total:.1f} times; the '
-      f'deployment appendix advises {_ADVISED} times a block before tuning: smaller blocks (--config.blocks.num_incremental, '
-      '--config.blocks.base_fraction) or a longer log would do.')
+      f'deployment appendix advises {_ADVISED} times a block before tuning: cut smaller blocks '
+      '(--config.blocks.num_incremental, --config.blocks.base_fraction), or take a longer log.')
 
 
 def first_losses(config, context: BlockContext, previous: Model, folder) -> Dict[str, float]:
