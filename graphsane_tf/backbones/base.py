@@ -143,7 +143,7 @@ class Backbone(tf.keras.Model, abc.ABC):
     seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32) if training else tf.constant([0, 0])
     distinct_users, user_places = tf.unique(users)
     distinct_items, item_places = tf.unique(items)
-    encoding = self.encode(self._graph.whole(), distinct_users, distinct_items, Seeds(seed), training)
+    encoding = self.encode(self._graph.plain(), distinct_users, distinct_items, Seeds(seed), training)
     return tf.reduce_sum(products.rows_at(encoding.user[-1], user_places)
                          * products.rows_at(encoding.item[-1], item_places), axis=1)
 

@@ -129,6 +129,10 @@ class Graph:
               for name in ('ui', 'iu')}
     return WholeView(self, forward, backward, smooth)
 
+  def plain(self) -> 'PlainView':
+    """A view of every neighbour in operations that a SavedModel can hold with their gradients."""
+    return PlainView(self)
+
   def sampled(self, seeds: Seeds) -> 'SampledView':
     """A view of a few random neighbours of each node."""
     return SampledView(self, seeds)
@@ -232,7 +236,8 @@ class View(abc.ABC):
 
   def degree(self, relation: str, nodes: Optional[tf.Tensor]) -> tf.Tensor:
     """[n] float32, true number of neighbours of each node."""
-    return take(self.relations[relation].degree, nodes)
+    degree = self.relations[relation].degree
+    return degree if nodes is None else tf.gather(degree, nodes)
 
 
 def take(table, nodes: Optional[tf.Tensor]) -> tf.Tensor:
@@ -298,6 +303,23 @@ class WholeView(View):
           lambda: tf.gather(tf.raw_ops.SparseMatrixMatMul(a=forward, b=dense), nodes)), gradient
 
     return product_at(rows(None))
+
+
+class PlainView(View):
+  """Every neighbour of every node, by TensorFlow's own sparse product and its gradient.
+
+  It is slower than `WholeView`, whose CSR matrices no SavedModel can keep for its gradients.
+  """
+
+  whole = True
+
+  def mean(self, relation: str, nodes: Optional[tf.Tensor], rows: Rows, fanout: int) -> tf.Tensor:
+    table = self.relations[relation]
+    entries = table.entries()
+    matrix = tf.sparse.SparseTensor(
+        tf.stack([entries.row, tf.cast(entries.column, tf.int64)], axis=1), entries.value,
+        [table.num_rows, table.table.num_columns])
+    return take(table.inverse_degree * tf.sparse.sparse_dense_matmul(matrix, rows(None)), nodes)
 
 
 class SampledView(View):

@@ -51,6 +51,26 @@ def test_predict_gives_the_scores_of_call():
 
 
 @pytest.mark.parametrize('name', NAMES)
+def test_a_saved_model_scores_pairs_and_can_be_trained_further(name, tmp_path):
+  backbone, graph = small(name)
+  backbone.connect(graph)
+  expected = backbone(PAIRS).numpy()
+  backbone.score = tf.function(lambda users, items: backbone((users, items)), autograph=False, input_signature=[
+      tf.TensorSpec([None], tf.int32, 'users'), tf.TensorSpec([None], tf.int32, 'items')])
+  tf.saved_model.save(backbone, str(tmp_path / 'model'), signatures=backbone.score)
+  loaded = tf.saved_model.load(str(tmp_path / 'model'))
+  users, items = (tf.constant(part, tf.int32) for part in PAIRS)
+  np.testing.assert_allclose(loaded.score(users, items), expected, rtol=1e-5, atol=1e-6)
+  with tf.GradientTape() as tape:
+    loss = tf.reduce_sum(loaded.score(users, items))
+  with tf.GradientTape() as own_tape:
+    own = tf.reduce_sum(backbone((users, items)))
+  found = {v.name: g for v, g in zip(loaded.trainable_variables, tape.gradient(loss, loaded.trainable_variables))}
+  for variable, gradient in zip(backbone.trainable_variables, own_tape.gradient(own, backbone.trainable_variables)):
+    np.testing.assert_allclose(found[variable.name], gradient, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('name', NAMES)
 def test_a_teacher_is_a_frozen_copy(name, tmp_path):
   backbone, graph = small(name)
   teacher = Teacher(backbone, graph)
