@@ -61,10 +61,17 @@ def default_config() -> config_dict.ConfigDict:
   c.base_from = ''
 
   c.blocks = config_dict.ConfigDict()
-  # Share of the rows in block 0.
+  # Share of the rows (or days) in block 0.
   c.blocks.base_fraction = 0.6
   # Incremental blocks of equal size; the last one is only validation and test data.
   c.blocks.num_incremental = 4
+  # Cut by number of rows ('rows') or by calendar days ('days', UTC).
+  c.blocks.by = 'rows'
+  # What stops training: the first half of the next block, whose second half is the test ('next_half'), or the last
+  # rows of the block itself, with all of the next block as the test ('share').
+  c.blocks.validation = 'next_half'
+  # Share of a block's rows that the latter keeps; they are trained on with the next block.
+  c.blocks.validation_share = 0.05
 
   c.model = config_dict.ConfigDict()
   # Embedding size d.
@@ -77,6 +84,8 @@ def default_config() -> config_dict.ConfigDict:
   c.model.dropout = 0.2
   # Weight of half the squared norms of the representations in a triplet (lambda_Theta).
   c.model.l2 = 0.02
+  # Convolutions of MGCCF over the user-item graph (L); one beyond `fanout` draws as many as the last there.
+  c.model.mgccf_layers = 2
   # Propagation steps of LightGCN (L); a step beyond `fanout` draws as many as the last there.
   c.model.num_layers = 3
   # Largest score of PinSage, whose representations have one length (an inverse temperature).
@@ -275,6 +284,8 @@ def default_config() -> config_dict.ConfigDict:
   # released: 1e4 beside losses summed over 5,000 pairs).
   c.graphsail.local_weight = 2.0
   c.graphsail.global_weight = 2.0
+  # Square of the local term 'inside' its mean over nodes (GraphSAIL, released) or 'outside' (as the paper prints it).
+  c.graphsail.square = 'inside'
   # Clusters of users, and of items, whose means are the anchors (K).
   c.graphsail.num_clusters = 10
   # Temperature of the softmax over anchors (tau).

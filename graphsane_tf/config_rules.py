@@ -130,13 +130,17 @@ RULES: Dict[str, Rule] = {
     'base_from': Rule(str),
     'blocks.base_fraction': PROBABILITY,
     'blocks.num_incremental': COUNT,
+    'blocks.by': one_of('rows', 'days'),
+    'blocks.validation': one_of('next_half', 'share'),
+    'blocks.validation_share': PROBABILITY,
     'model.embedding_dim': COUNT,
-    # MGCCF and the choice of propagation take two hops apart; LightGCN repeats the last.
+    # The choice of propagation takes two hops apart; backbones repeat the last.
     'model.fanout': Rule(int, low=1, length=(2, 2)),
     'model.num_knn': COUNT,
     'model.dropout': Rule(float, low=0, high=1, below=True),
     'model.l2': WEIGHT,
     # Each step is traced: dozens take minutes before the first batch.
+    'model.mgccf_layers': Rule(int, low=1, high=16),
     'model.num_layers': Rule(int, low=0, high=16),
     'model.pinsage_scale': POSITIVE,
     'model.proximity': WEIGHT,
@@ -224,6 +228,7 @@ RULES: Dict[str, Rule] = {
     'graphsail.self_weight': WEIGHT,
     'graphsail.local_weight': WEIGHT,
     'graphsail.global_weight': WEIGHT,
+    'graphsail.square': one_of('inside', 'outside'),
     'graphsail.num_clusters': COUNT,
     'graphsail.temperature': POSITIVE,
     'graphsail.teacher_first': SWITCH,

@@ -4,6 +4,8 @@
   python tests/identity.py --tree=. --folder=after
   python tests/identity.py --compare before after
 
+`--only=kd_lsp,sampled` takes a few of them.
+
 Each method runs on the small `drift` log through the command line of its checkout. What is compared is
 results.json without times, versions and places.
 """
@@ -31,6 +33,7 @@ METHODS = {
     'new_rows': ['--config.model.new_rows=neighbours'],
     'full_retrain': ['--full_retrain'],
     **{f'backbone_{name}': [f'--backbone={name}', '--kd=sgct', '--sane'] for name in ('lightgcn', 'pinsage')},
+    'pinsage_lwckd': ['--backbone=pinsage', '--kd=lwckd'],
 }
 # What tells of the machine, the clock or the version, not of the method; `sampler` was `sampler_seconds` once.
 _TIMES = ('train_seconds', 'reservoir_seconds', 'sampler_seconds', 'version', 'commit', 'config', 'data')
@@ -43,11 +46,11 @@ def timeless(value):
   return [timeless(part) for part in value] if isinstance(value, list) else value
 
 
-def run(tree: pathlib.Path, folder: pathlib.Path) -> None:
+def run(tree: pathlib.Path, folder: pathlib.Path, methods) -> None:
   """Runs what is not in the folder yet."""
   folder.mkdir(parents=True, exist_ok=True)
   environment = {**os.environ, 'PYTHONPATH': str(tree)}
-  for name, flags in METHODS.items():
+  for name, flags in methods.items():
     kept = folder / f'{name}.json'
     if kept.exists():
       continue
@@ -59,15 +62,15 @@ def run(tree: pathlib.Path, folder: pathlib.Path) -> None:
     print(name, flush=True)
 
 
-def compare(one: pathlib.Path, other: pathlib.Path) -> int:
+def compare(one: pathlib.Path, other: pathlib.Path, methods) -> int:
   """Prints a line a method; returns how many differ."""
   different = 0
-  for name in METHODS:
+  for name in methods:
     before, after = (json.loads((folder / f'{name}.json').read_text())['blocks'] for folder in (one, other))
     different += before != after
     print(f'{name:20} {"identical" if before == after else "DIFFERENT"}  block 2 test recall@20 '
           f'{before[-1]["test"]["recall@20"]!r} {after[-1]["test"]["recall@20"]!r}')
-  print(f'{len(METHODS) - different} of {len(METHODS)} methods are bit-identical.')
+  print(f'{len(methods) - different} of {len(methods)} methods are bit-identical.')
   return different
 
 
@@ -76,10 +79,12 @@ def main():
   parser.add_argument('--tree', type=pathlib.Path, default='.', help='checkout to run')
   parser.add_argument('--folder', type=pathlib.Path, help='where its results go')
   parser.add_argument('--compare', type=pathlib.Path, nargs=2, help='two such folders')
+  parser.add_argument('--only', help='names of methods, with commas between')
   arguments = parser.parse_args()
+  methods = {name: METHODS[name] for name in (arguments.only.split(',') if arguments.only else METHODS)}
   if arguments.compare:
-    sys.exit(bool(compare(*arguments.compare)))
-  run(arguments.tree.resolve(), arguments.folder.resolve())
+    sys.exit(bool(compare(*arguments.compare, methods)))
+  run(arguments.tree.resolve(), arguments.folder.resolve(), methods)
 
 
 if __name__ == '__main__':

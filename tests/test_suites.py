@@ -1,4 +1,6 @@
 """The suites of `graphsane_tf.testing` fail for methods that are wrong (tests/negatives has those of samplers)."""
+import collections
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -46,9 +48,18 @@ class TestDistillers:
     self._register(lambda self, batch: {'wrong': tf.ones([])})
     _fails(distillers.check_losses, bench, 'wrong')
 
-  def test_a_gradient_of_the_teacher(self, bench):
-    self._register(lambda self, batch: {'wrong': tf.reduce_sum(
-        batch.backbone.user_table[0] * self.teacher._backbone.user_table[0])})
+  def test_a_teacher_that_is_not_frozen(self, bench):
+    def losses(self, batch):
+      self.teacher.trainable = True
+      return {'wrong': tf.reduce_sum(batch.backbone.user_table[0] * self.teacher.embedding('user')[0])}
+    self._register(losses)
+    _fails(distillers.check_losses, bench, 'wrong')
+
+  def test_a_teacher_that_is_changed(self, bench):
+    def losses(self, batch):
+      self.teacher.backbone.user_table.assign_add(tf.ones_like(self.teacher.backbone.user_table))
+      return {'wrong': tf.reduce_sum(batch.backbone.user_table)}
+    self._register(losses)
     _fails(distillers.check_losses, bench, 'wrong')
 
   def test_weights_that_are_not_named(self, bench):
@@ -103,6 +114,19 @@ class TestBackbones:
   def test_a_start_without_the_seed(self):
     self._register(matrix=lambda self, name, rows, columns: tf.Variable(tf.ones([rows, columns]), name=name))
     _fails(of_backbones.check_start, 'wrong')
+
+  def test_scores_that_are_not_those_of_the_representations(self):
+    self._register(call=lambda self, inputs, training=False: tf.zeros(tf.shape(inputs[0])))
+    _fails(of_backbones.check_call, 'wrong')
+
+  def test_weights_that_keras_does_not_see(self, tmp_path):
+    def encode(self, view, users, items, seeds, training):
+      encoding = LightGCN.encode(self, view, users, items, seeds, training)
+      encoding.user[-1] *= hidden[id(self)]
+      return encoding
+    hidden = collections.defaultdict(lambda: tf.Variable(1. + len(hidden)))
+    self._register(encode=encode)
+    _fails(of_backbones.check_keras, 'wrong', tmp_path)
 
 
 @pytest.mark.parametrize('choose,test', [

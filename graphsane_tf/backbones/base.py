@@ -1,12 +1,14 @@
 """What a backbone is: node numbers in, representations out."""
 import abc
-from typing import Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
+from ml_collections import config_dict
 import numpy as np
 import tensorflow as tf
 
 from graphsane_tf.blocks.batch import Encoding
-from graphsane_tf.graph import views
+from graphsane_tf.errors import UserError
+from graphsane_tf.graph import products, views
 from graphsane_tf.random import Seeds, host_generator
 
 
@@ -75,6 +77,10 @@ class Backbone(tf.keras.Model, abc.ABC):
   To add one: subclass, create weights with `self.matrix`, implement `encode` against the `View` it is
   given, and register it (`graphsane_tf.registry`); docs/extending.md has a whole example. Scores are dot
   products of final representations; losses, samplers and distillers never know which backbone they work with.
+
+  It is a Keras model of pairs: after `connect(graph)`, `model((user_ids, item_ids))` gives their scores, and
+  `fit`, `predict`, `summary`, `save_weights` and `get_config` do what they do elsewhere. Blocks are trained by
+  `graphsane_tf.training.step`, not by `fit`.
   """
 
   # Whether the graph must have the nearest-neighbour relations 'uu' and 'ii'.
@@ -94,12 +100,68 @@ class Backbone(tf.keras.Model, abc.ABC):
     self.num_users = num_users
     self.num_items = num_items
     self._seed = seed
+    self._graph: Optional[views.Graph] = None
+    # Weights are made here, not when the model is first called: Keras need not wait for that.
+    self.built = True
     self.user_table = self.matrix('user_table', num_users, config.embedding_dim)
     self.item_table = self.matrix('item_table', num_items, config.embedding_dim)
 
   def matrix(self, name: str, rows: int, columns: int) -> tf.Variable:
     """A Glorot-uniform [rows, columns] weight whose start depends on its name and the seed only."""
-    return tf.Variable(glorot(host_generator(*self._seed, name=name), rows, columns), name=name)
+    start = glorot(host_generator(*self._seed, name=name), rows, columns)
+    return self.add_weight(name=name, shape=start.shape, initializer=lambda shape, dtype=None: tf.constant(start))
+
+  def vector(self, name: str, size: int) -> tf.Variable:
+    """A [size] weight that starts at zero, such as a bias."""
+    return self.add_weight(name=name, shape=[size], initializer='zeros')
+
+  def connect(self, graph: views.Graph) -> 'Backbone':
+    """Sets the message-passing graph that `call` uses, and returns the model.
+
+    The graph is no part of the weights or of `get_config`: a model that was loaded is connected again.
+    """
+    self._graph = graph
+    return self
+
+  @tf.autograph.experimental.do_not_convert
+  def call(self, inputs: Tuple[tf.Tensor, tf.Tensor], training: bool = False) -> tf.Tensor:
+    """Scores of pairs.
+
+    Args:
+      inputs: [n] integer numbers of users, and [n] of items.
+      training: whether dropout is on; else scores are deterministic, over all neighbours.
+
+    Returns:
+      [n] float32 dot products of final representations.
+
+    Raises:
+      UserError: if the model is not connected to a graph.
+    """
+    if self._graph is None:
+      raise UserError('the model has no graph to pass messages over: call model.connect(graph) first.')
+    users, items = (tf.cast(tf.reshape(nodes, [-1]), tf.int32) for nodes in inputs)
+    seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32) if training else tf.constant([0, 0])
+    distinct_users, user_places = tf.unique(users)
+    distinct_items, item_places = tf.unique(items)
+    encoding = self.encode(self._graph.plain(), distinct_users, distinct_items, Seeds(seed), training)
+    return tf.reduce_sum(products.rows_at(encoding.user[-1], user_places)
+                         * products.rows_at(encoding.item[-1], item_places), axis=1)
+
+  def summary(self, *arguments, print_fn=print, **options) -> None:
+    """Keras's summary, which lists layers, after a line for each weight, as a backbone has weights of its own."""
+    for weight in self.weights:
+      print_fn(f'{weight.name:<30}{tuple(weight.shape)!s:<22}{weight.shape.num_elements():>13,}')
+    super().summary(*arguments, print_fn=print_fn, **options)
+
+  def get_config(self) -> Dict[str, Any]:
+    """What `from_config` makes the same model of, with its random start; fit for JSON."""
+    return {'num_users': self.num_users, 'num_items': self.num_items, 'config': self.config.to_dict(),
+            'seed': list(self._seed)}
+
+  @classmethod
+  def from_config(cls, config, custom_objects=None) -> 'Backbone':
+    del custom_objects
+    return cls(**{**config, 'config': config_dict.ConfigDict(config['config']), 'seed': tuple(config['seed'])})
 
   @property
   @abc.abstractmethod

@@ -1,4 +1,4 @@
-"""MGCCF: two-layer bipartite graph convolution, nearest-neighbour graphs and a skip part."""
+"""MGCCF: bipartite graph convolution, nearest-neighbour graphs and a skip part."""
 from typing import Dict, Optional
 
 import tensorflow as tf
@@ -6,6 +6,14 @@ import tensorflow as tf
 from graphsane_tf.backbones.base import Backbone, Encoding, dropout
 from graphsane_tf.graph import views
 from graphsane_tf.random import Seeds
+
+_TOWERS = {'u': 'user', 'i': 'item'}
+_OTHER = {'u': 'i', 'i': 'u'}
+
+
+def _inner(level: int) -> str:
+  """Name of a layer below the last, in the names of weights."""
+  return 'inner' if level == 1 else f'inner{level}'
 
 
 class MGCCF(Backbone):
@@ -19,7 +27,10 @@ class MGCCF(Backbone):
       m_u  = tanh([e_u ; drop(mean of the nearest users' e)] Wm)
       z_u  = [tanh(h2_u) ; tanh(m_u) ; e_u]                     of size 3 d
 
-  Layers: 0 the embedding e, 1 the first convolution h1 at the node itself, 2 the final z.
+  That is L = 2 (`model.mgccf_layers`). With other L, h of layer l is made of e and the neighbours' h of layer l - 1,
+  with a weight of its own, and hL takes the place of h2.
+
+  Layers: 0 the embedding e, 1 to L - 1 the convolutions h at the node itself, L the final z.
   """
 
   uses_knn = True
@@ -28,13 +39,13 @@ class MGCCF(Backbone):
     super().__init__(num_users, num_items, config, seed)
     size = config.embedding_dim
     for tower in ('user', 'item'):
-      for layer in ('inner', 'outer', 'knn'):
+      for layer in (*map(_inner, range(1, config.mgccf_layers)), 'outer', 'knn'):
         name = f'{tower}_{layer}'
         setattr(self, name, self.matrix(name, 2 * size, size))
 
   @property
   def num_layers(self) -> int:
-    return 3
+    return self.config.mgccf_layers + 1
 
   @classmethod
   def size_of(cls, config) -> int:
@@ -43,7 +54,7 @@ class MGCCF(Backbone):
   def encode(self, view: views.View, users: Optional[tf.Tensor], items: Optional[tf.Tensor],
              seeds: Seeds, training: bool) -> Encoding:
     rate = self.config.dropout if training else 0.
-    hop1, hop2 = self.config.fanout
+    depth, fanout = self.config.mgccf_layers, self.config.fanout
     embedding = {'u': views.Table(self.user_table), 'i': views.Table(self.item_table)}
 
     def combine(own, neighbourhood, weight):
@@ -53,27 +64,30 @@ class MGCCF(Backbone):
         bottom *= scale
       return tf.tanh(own @ top + neighbourhood @ bottom)
 
-    def inner(kind, other, weight):
-      """Layer 1 at nodes of `kind`, whose neighbours are of kind `other`."""
-      def rows(nodes):
-        mean = view.mean(kind + other, nodes, embedding[other], hop2)
-        return combine(embedding[kind](nodes), mean, weight)
-      return view.share(rows)
+    def neighbourhood(kind, level, nodes):
+      """Means of layer level - 1 over the other kind; what is drawn depends on the distance to the last layer."""
+      other = _OTHER[kind]
+      return view.mean(kind + other, nodes, layers[level - 1][other], fanout[min(depth - level, len(fanout) - 1)])
 
-    # Layer 1 at users belongs to the items' tower, and the other way round.
-    layer1 = {'u': inner('u', 'i', self.item_inner), 'i': inner('i', 'u', self.user_inner)}
+    def inner(kind, level):
+      """A layer below the last at nodes of `kind`."""
+      # Every second layer at users belongs to the items' tower, and the other way round.
+      tower = kind if (depth - level) % 2 == 0 else _OTHER[kind]
+      weight = getattr(self, f'{_TOWERS[tower]}_{_inner(level)}')
+      return view.share(lambda nodes: combine(embedding[kind](nodes), neighbourhood(kind, level, nodes), weight))
 
-    def tower(kind, other, nodes, outer_weight, knn_weight):
+    layers = [embedding, *({kind: inner(kind, level) for kind in 'ui'} for level in range(1, depth))]
+
+    def tower(kind, nodes):
       own = embedding[kind](nodes)
-      mean = view.mean(kind + other, nodes, layer1[other], hop1)
-      outer = combine(own, mean, outer_weight)
+      outer = combine(own, neighbourhood(kind, depth, nodes), getattr(self, f'{_TOWERS[kind]}_outer'))
       near = view.mean(kind + kind, nodes, embedding[kind], self.config.num_knn)
-      final = tf.concat([tf.tanh(outer), tf.tanh(combine(own, near, knn_weight)), own], axis=1)
+      near = combine(own, near, getattr(self, f'{_TOWERS[kind]}_knn'))
+      final = tf.concat([tf.tanh(outer), tf.tanh(near), own], axis=1)
       # Where nobody asks for a layer, TensorFlow drops its computation from the graph.
-      return [own, layer1[kind](nodes), final]
+      return [own, *(layer[kind](nodes) for layer in layers[1:]), final]
 
-    return Encoding(user=tower('u', 'i', users, self.user_outer, self.user_knn),
-                    item=tower('i', 'u', items, self.item_outer, self.item_knn))
+    return Encoding(user=tower('u', users), item=tower('i', items))
 
   def partners(self, view: views.View, users: tf.Tensor, items: tf.Tensor, seeds: Seeds):
     if not self.config.proximity:

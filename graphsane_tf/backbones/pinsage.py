@@ -36,7 +36,7 @@ class PinSage(Backbone):
 
   def _dense(self, name: str, rows: int, columns: int) -> None:
     setattr(self, name, self.matrix(name, rows, columns))
-    setattr(self, f'{name}_bias', tf.Variable(tf.zeros([columns]), name=f'{name}_bias'))
+    setattr(self, f'{name}_bias', self.vector(f'{name}_bias', columns))
 
   def _apply(self, name: str, rows: tf.Tensor) -> tf.Tensor:
     return tf.nn.relu(rows @ getattr(self, name) + getattr(self, f'{name}_bias'))

@@ -9,17 +9,20 @@ from graphsane_tf.data import flags as data_flags
 from graphsane_tf.errors import UserError
 
 HELP = "Chooses SANE's values for a log on validation rows, and tests the chosen ones once."
-EXAMPLES = ('graphsane tune --dataset=drift --kd=sgct --trials=30',)
+EXAMPLES = ('graphsane tune --dataset=drift --kd=sgct --trials=30',
+            'graphsane tune --dataset=drift --kd=sgct --search=appendix')
 AFTER = 'The same command goes on with an interrupted search, and a larger --trials prolongs it.'
 
 
 def define():
   cli.define_config()
   flags.DEFINE_string('workdir', None, 'Folder of the search (default: below runs/).')
-  flags.DEFINE_integer('trials', 20, 'Trials, finished or pruned.', lower_bound=1)
+  flags.DEFINE_enum('search', 'tpe', ['tpe', 'appendix'], "Optuna's search, or the paper's deployment appendix: the "
+                    'backbone on the base block, then a grid over K and |Q|.')
+  flags.DEFINE_integer('trials', 20, 'Trials, finished or pruned; a grid has as many as it has.', lower_bound=1)
   data = data_flags.define()
   method, training = cli.define_method_flags()
-  return {'data': data, 'method': method, 'training': training, 'search': ['trials', 'workdir'],
+  return {'data': data, 'method': method, 'training': training, 'search': ['search', 'trials', 'workdir'],
           'more': ['config']}
 
 
@@ -33,9 +36,10 @@ def main():
   config = cli.config_from_flags()
   data = data_flags.from_flags()
   plain = workdir.default_workdir(config, data['spec'])
-  folder = pathlib.Path(flags.FLAGS.workdir or plain.with_name(f'tune-{plain.name}'))
+  kind = 'tune' if flags.FLAGS.search == 'tpe' else f'tune-{flags.FLAGS.search}'
+  folder = pathlib.Path(flags.FLAGS.workdir or plain.with_name(f'{kind}-{plain.name}'))
   tuner = tuning.Tuner(config, prepare.load(**data), data['spec'], folder,
-                       log=lambda line: print(line, flush=True))
+                       log=lambda line: print(line, flush=True), search=flags.FLAGS.search)
   outcome = tuner.run(flags.FLAGS.trials)
   title = f'{outcome["trials"]} trials, {outcome["pruned"]} pruned'
   text = outputs.markdown(outcome, title, outcome['note'])

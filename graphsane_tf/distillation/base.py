@@ -5,45 +5,52 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import tensorflow as tf
 
 from graphsane_tf.backbones.base import Backbone, Encoding
-from graphsane_tf.graph import knn, views
+from graphsane_tf.graph import views
 
 
-class Teacher:
+class Teacher(tf.keras.Model):
   """The frozen model of the block before, with the graph it was trained on.
 
+  A Keras model with a copy of that model's weights, none of which is trainable; called with pairs, it gives their
+  scores. What it was copied from may change without it.
+
   Attributes:
+    backbone: the copy.
     graph: the teacher's training graph, over the users and items it knew.
     num_users, num_items: how many those are; their numbers come first in the student.
   """
 
   def __init__(self, backbone: Backbone, graph: views.Graph):
+    super().__init__()
     self.graph = graph
     self.num_users = backbone.num_users
     self.num_items = backbone.num_items
-    self._backbone = backbone
-    self._embedding: Dict[str, tf.Tensor] = {}
-    self._layers: Optional[Encoding] = None
-    self._nearest: Dict[str, views.Relation] = {}
+    self.backbone = type(backbone).from_config(backbone.get_config()).connect(graph)
+    self.backbone.set_weights(backbone.get_weights())
+    self.trainable = False
+    self.built = True
+    self._outputs: Optional[Encoding] = None
+
+  @tf.autograph.experimental.do_not_convert
+  def call(self, inputs: Tuple[tf.Tensor, tf.Tensor], training: bool = False) -> tf.Tensor:
+    """[n] scores of pairs, from [n] users and [n] items; the same in training as elsewhere."""
+    del training
+    return tf.stop_gradient(self.backbone(inputs, training=False))
 
   def embedding(self, kind: str) -> tf.Tensor:
-    """[n, d] embeddings of all nodes of a kind ('user' or 'item'), a constant."""
-    if kind not in self._embedding:
-      # Also when first asked for while a function is traced, so that it is not part of every step.
-      with tf.init_scope():
-        table = getattr(self._backbone, f'{kind}_table')
-        self._embedding[kind] = tf.constant(table.numpy())
-    return self._embedding[kind]
+    """[n, d] embeddings of all nodes of a kind ('user' or 'item'); no gradient can reach them."""
+    return tf.stop_gradient(getattr(self.backbone, f'{kind}_table'))
 
-  def layers(self, kind: str) -> List[tf.Tensor]:
+  def layers_of(self, kind: str) -> List[tf.Tensor]:
     """True outputs of every layer for all nodes of a kind ('user' or 'item'), deterministic.
 
     Computed once, outside of any traced function, and held as constants: no gradient can reach
     them.
     """
-    if self._layers is None:
+    if self._outputs is None:
       with tf.init_scope():
-        self._layers = self._backbone.layers_of_all(self.graph)
-    return [tf.stop_gradient(layer) for layer in getattr(self._layers, kind)]
+        self._outputs = self.backbone.layers_of_all(self.graph)
+    return [tf.stop_gradient(layer) for layer in getattr(self._outputs, kind)]
 
   def relation(self, name: str) -> views.Relation:
     """'ui', 'iu', 'uu' or 'ii' of the teacher's graph.
@@ -51,14 +58,10 @@ class Teacher:
     Nearest neighbours are the ones the teacher was trained with; for a backbone that has none they
     are built from the same edges.
     """
-    relation = self.graph.relations.get(name) or self._nearest.get(name)
-    if relation is None:
-      ends = {'uu': 'ui', 'ii': 'iu'}[name]
-      with tf.init_scope():
-        relation = views.Relation(knn.cosine_neighbours(
-            self.graph.relations[ends].table, self._backbone.config.num_knn))
-      self._nearest[name] = relation
-    return relation
+    if name in self.graph.relations:
+      return self.graph.relations[name]
+    with tf.init_scope():
+      return self.graph.nearest(name, self.backbone.config.num_knn)
 
 
 class Distiller(tf.Module, abc.ABC):

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from graphsane_tf.distillation import personal
 from graphsane_tf.distillation.base import Distiller, weighted
-from graphsane_tf.graph import csr, views
+from graphsane_tf.graph import csr, products, views
 from graphsane_tf.graph.draws import Complement
 from graphsane_tf.graph.scores import pair_scores
 
@@ -52,11 +52,20 @@ def _with_itself(table: csr.Csr) -> csr.Csr:
                         np.concatenate([table.indices, own]), table.num_rows, table.num_columns)
 
 
+def random_places(size: tf.Tensor, count: int, seed: tf.Tensor) -> tf.Tensor:
+  """[min(size, count)] int32 distinct places below `size`, ascending, every set of them equally likely.
+
+  The first distinct nodes of a batch would not do: whoever has many pairs in it comes early.
+  """
+  _, places = tf.math.top_k(tf.random.stateless_uniform([size], seed), tf.minimum(size, count), sorted=False)
+  return tf.sort(places)
+
+
 class Contrastive(Distiller):
   """What contrastive distillers share; a subclass names relations, layers and their weights.
 
-  Anchors are the batch's distinct old users (and old positive items), or `num_anchors` of them,
-  whose mean estimates the mean over all without bias, with the student's outputs; positives are
+  Anchors are the batch's distinct old users (and old positive items), or `num_anchors` random ones
+  of them, each equally likely, with the student's outputs; positives are
   neighbours in the teacher's graph, negatives uniform non-neighbours there, both with the
   teacher's outputs. Neighbours are drawn anew in each step, once for all layers.
   """
@@ -98,10 +107,12 @@ class Contrastive(Distiller):
             for name, (layer, weight) in weights.items()}
 
   def _anchors(self, kind: str, layer: int, batch) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Numbers [n] and rows [n, d] of the anchors: the first, as pairs come in random order."""
+    """Numbers [n] and rows [n, d] of the anchors, the same ones for every layer and relation."""
     nodes, rows = batch.old(kind, layer, self.teacher)
-    count = self.options.num_anchors
-    return (nodes[:count], rows[:count]) if count else (nodes, rows)
+    if not self.options.num_anchors:
+      return nodes, rows
+    places = random_places(tf.size(nodes), self.options.num_anchors, batch.seeds.child(f'anchors_{kind}').next())
+    return tf.gather(nodes, places), products.rows_at(rows, places)
 
   def _draw(self, relation: str, batch, seeds):
     """Neighbours and others of the anchors: two pairs of numbers [n, k] and masks [n, k]."""
@@ -116,7 +127,7 @@ class Contrastive(Distiller):
     for relation, ((positives, positive_mask), (negatives, negative_mask)) in drawn.items():
       kind, other = (_KINDS[end] for end in relation)
       nodes, anchors = self._anchors(kind, layer, batch)
-      rows = self.teacher.layers(other)[layer] if layer else self.teacher.embedding(other)
+      rows = self.teacher.layers_of(other)[layer] if layer else self.teacher.embedding(other)
       weight = None
       if self._user_weight is not None and kind == 'user':
         weight = tf.gather(self._user_weight, nodes)

@@ -29,15 +29,19 @@ def self_loss(student: tf.Tensor, teacher: tf.Tensor, weight: tf.Tensor) -> tf.T
 
 
 def local_loss(student: tf.Tensor, student_mean: tf.Tensor,
-               teacher_product: tf.Tensor) -> tf.Tensor:
-  """Mean over nodes of (e^{t-1} . c^{t-1} - e^t . c^t)^2, the square inside the mean.
+               teacher_product: tf.Tensor, square: str = 'inside') -> tf.Tensor:
+  """Mean over nodes of (e^{t-1} . c^{t-1} - e^t . c^t)^2, or the square of the mean.
+
+  With the square outside, gaps of different nodes cancel each other.
 
   Args:
     student: [n, d] embeddings e^t.
     student_mean: [n, d] means c^t of the current embeddings of the neighbours in N^{t-1}.
     teacher_product: [n] products e^{t-1} . c^{t-1}.
+    square: 'inside' or 'outside' of the mean.
   """
-  return tf.reduce_mean(tf.square(teacher_product - tf.reduce_sum(student * student_mean, axis=1)))
+  gap = teacher_product - tf.reduce_sum(student * student_mean, axis=1)
+  return tf.reduce_mean(tf.square(gap)) if square == 'inside' else tf.square(tf.reduce_mean(gap))
 
 
 def anchors(rows: tf.Tensor, cluster: tf.Tensor, num_clusters: int) -> tf.Tensor:
@@ -127,7 +131,7 @@ class GraphSail(Distiller):
     total = 0.
     for kind, other, relation in (('user', 'item', 'ui'), ('item', 'user', 'iu')):
       mean = view.mean(relation, None, lambda _, rows=student[other]: rows, 0)
-      total += local_loss(student[kind], mean, self._product[kind])
+      total += local_loss(student[kind], mean, self._product[kind], self.config.graphsail.square)
     return total
 
   def _global(self, student):

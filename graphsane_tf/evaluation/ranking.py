@@ -33,9 +33,9 @@ class Lists:
   items: np.ndarray
 
 
-def user_chunk_size(num_items: int) -> int:
-  """Users ranked at a time, by default: 64 to 512."""
-  fitting = _CHUNK_FLOATS // _threads() // max(min(num_items, _ITEM_TILE), 1)
+def user_chunk_size(num_items: int, on_device: Optional[bool] = None) -> int:
+  """Users ranked at a time, by default: 64 to 512; `on_device` as in `top_k`."""
+  fitting = _CHUNK_FLOATS // _threads(on_device) // max(min(num_items, _ITEM_TILE), 1)
   return int(np.clip(fitting // topk.UNIT * topk.UNIT, topk.UNIT, 512))
 
 
@@ -56,9 +56,10 @@ class Scorer(abc.ABC):
     """
 
   def device_tile(self, start: int, stop: int) -> Optional[Callable[[np.ndarray, np.ndarray], tf.Tensor]]:
-    """The same on a GPU, or None if it cannot: a function of users [n] and of places that are set to -inf.
+    """The same with TensorFlow, on its device, or None if it cannot.
 
-    A place is row * (stop - start) + column. The function returns the scores [n, stop - start].
+    It is a function of users [n] and of places, row * (stop - start) + column, that are set to -inf, and returns the
+    scores [n, stop - start].
     """
     del start, stop
     return None
@@ -95,8 +96,11 @@ class DotProduct(Scorer):
 
 
 def top_k(scorer: Scorer, users: np.ndarray, seen: csr.Csr, k: int, user_chunk: Optional[int] = None,
-          item_tile: int = _ITEM_TILE) -> tuple[np.ndarray, np.ndarray]:
+          item_tile: int = _ITEM_TILE, on_device: Optional[bool] = None) -> tuple[np.ndarray, np.ndarray]:
   """Ranks all items for each user and keeps the best k that the user has not seen.
+
+  On a device, scores and `tf.math.top_k` are TensorFlow's; without one they are NumPy's, which is faster on a CPU
+  (`topk.select`). The device's way has been run on CPUs only, where it gives the same lists, never on a GPU.
 
   Equal scores are ordered by item number. Scores are what the machine's matrix product gives: two that
   differ by its rounding alone may come in either order on another processor, with another number of
@@ -109,6 +113,7 @@ def top_k(scorer: Scorer, users: np.ndarray, seen: csr.Csr, k: int, user_chunk: 
     k: length of the lists.
     user_chunk: users ranked at a time; None fits the items.
     item_tile: most items scored at a time; a chunk needs user_chunk * item_tile floats.
+    on_device: whether TensorFlow's device ranks; None asks whether that is a GPU.
 
   Returns:
     ids [n, k] int32 and scores [n, k] float32. Slots beyond the unseen items have id -1 and score
@@ -116,10 +121,11 @@ def top_k(scorer: Scorer, users: np.ndarray, seen: csr.Csr, k: int, user_chunk: 
   """
   users = np.asarray(users)
   num_items = scorer.num_items
-  user_chunk = user_chunk or user_chunk_size(num_items)
+  on_device = has_gpu() if on_device is None else on_device
+  user_chunk = user_chunk or user_chunk_size(num_items, on_device)
   tile_size = max(-(-num_items // max(-(-num_items // item_tile), 1)), 1)
   bounds = [(start, min(start + tile_size, num_items)) for start in range(0, num_items, tile_size)]
-  tiles = [_Tile(scorer, *bound) for bound in bounds]
+  tiles = [_Tile(scorer, *bound, on_device) for bound in bounds]
   ids = np.full((len(users), k), -1, np.int32)
   scores = np.full((len(users), k), -np.inf, np.float32)
 
@@ -128,7 +134,7 @@ def top_k(scorer: Scorer, users: np.ndarray, seen: csr.Csr, k: int, user_chunk: 
     row, item = _seen_pairs(seen, chunk)
     best = columns = None
     for tile in tiles:
-      values, places = topk.select(tile.scores(chunk, row, item), min(k, tile.width))
+      values, places = tile.select(tile.scores(chunk, row, item), min(k, tile.width))
       places = places + np.int32(tile.start)
       places[values == -np.inf] = -1
       if best is None:
@@ -142,16 +148,17 @@ def top_k(scorer: Scorer, users: np.ndarray, seen: csr.Csr, k: int, user_chunk: 
       ids[start:start + user_chunk, :columns.shape[1]] = columns
       scores[start:start + user_chunk, :best.shape[1]] = best
 
-  parallel.side_by_side(rank_from, range(0, len(users), user_chunk), _threads())
+  parallel.side_by_side(rank_from, range(0, len(users), user_chunk), _threads(on_device))
   return ids, scores
 
 
-def _has_gpu() -> bool:
+def has_gpu() -> bool:
+  """Whether TensorFlow's device is a GPU."""
   return bool(tf.config.list_logical_devices('GPU'))
 
 
-def _threads() -> int:
-  return _GPU_THREADS if _has_gpu() else parallel.cores()
+def _threads(on_device: Optional[bool] = None) -> int:
+  return _GPU_THREADS if (has_gpu() if on_device is None else on_device) else parallel.cores()
 
 
 class _Tile:
@@ -163,12 +170,14 @@ class _Tile:
   Attributes:
     start: number of the first item.
     width: columns of the scores, of which those beyond the items are -inf.
+    select: finds the best of the scores.
   """
 
-  def __init__(self, scorer: Scorer, start: int, stop: int):
+  def __init__(self, scorer: Scorer, start: int, stop: int, on_device: bool):
     self.start = start
     self._size = stop - start
-    self._on_device = scorer.device_tile(start, stop) if _has_gpu() else None
+    self._on_device = scorer.device_tile(start, stop) if on_device else None
+    self.select = topk.plain if self._on_device else topk.select
     if not self._on_device:
       self._write = scorer.tile(start, stop)
     # An odd multiple of the unit: columns of an even one fall on the same cache lines, and products take longer.

@@ -5,7 +5,7 @@ named by their two ends: 'ui' leads from users to the items they took, 'iu' back
 nearest neighbours of the same kind.
 """
 import abc
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -96,6 +96,7 @@ class Graph:
       tables['uu'] = knn.cosine_neighbours(edges, num_knn)
       tables['ii'] = knn.cosine_neighbours(back, num_knn)
     self.relations: Dict[str, Relation] = {name: Relation(table) for name, table in tables.items()}
+    self._nearest: Dict[Tuple[str, int], Relation] = {}
     self._reverse = {'ui': self.relations['iu'], 'iu': self.relations['ui']}
     for name in ('uu', 'ii'):
       if name in tables:
@@ -109,6 +110,13 @@ class Graph:
   def num_items(self) -> int:
     return self.edges.num_columns
 
+  def nearest(self, name: str, count: int) -> Relation:
+    """The `count` nearest neighbours 'uu' or 'ii', for those who ask for what no view of the graph uses."""
+    if (name, count) not in self._nearest:
+      ends = self.relations[{'uu': 'ui', 'ii': 'iu'}[name]]
+      self._nearest[name, count] = Relation(knn.cosine_neighbours(ends.table, count))
+    return self._nearest[name, count]
+
   def whole(self) -> 'WholeView':
     """A view of every neighbour; call inside the `tf.function` that uses it."""
     forward = {name: relation.sparse_matrix() for name, relation in self.relations.items()}
@@ -120,6 +128,10 @@ class Graph:
     smooth = {name: self.relations[name].sparse_matrix(self.relations[name[::-1]].degree)
               for name in ('ui', 'iu')}
     return WholeView(self, forward, backward, smooth)
+
+  def plain(self) -> 'PlainView':
+    """A view of every neighbour in operations that a SavedModel can hold with their gradients."""
+    return PlainView(self)
 
   def sampled(self, seeds: Seeds) -> 'SampledView':
     """A view of a few random neighbours of each node."""
@@ -224,7 +236,8 @@ class View(abc.ABC):
 
   def degree(self, relation: str, nodes: Optional[tf.Tensor]) -> tf.Tensor:
     """[n] float32, true number of neighbours of each node."""
-    return take(self.relations[relation].degree, nodes)
+    degree = self.relations[relation].degree
+    return degree if nodes is None else tf.gather(degree, nodes)
 
 
 def take(table, nodes: Optional[tf.Tensor]) -> tf.Tensor:
@@ -290,6 +303,23 @@ class WholeView(View):
           lambda: tf.gather(tf.raw_ops.SparseMatrixMatMul(a=forward, b=dense), nodes)), gradient
 
     return product_at(rows(None))
+
+
+class PlainView(View):
+  """Every neighbour of every node, by TensorFlow's own sparse product and its gradient.
+
+  It is slower than `WholeView`, whose CSR matrices no SavedModel can keep for its gradients.
+  """
+
+  whole = True
+
+  def mean(self, relation: str, nodes: Optional[tf.Tensor], rows: Rows, fanout: int) -> tf.Tensor:
+    table = self.relations[relation]
+    entries = table.entries()
+    matrix = tf.sparse.SparseTensor(
+        tf.stack([entries.row, tf.cast(entries.column, tf.int64)], axis=1), entries.value,
+        [table.num_rows, table.table.num_columns])
+    return take(table.inverse_degree * tf.sparse.sparse_dense_matmul(matrix, rows(None)), nodes)
 
 
 class SampledView(View):

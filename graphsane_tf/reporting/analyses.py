@@ -1,7 +1,7 @@
 """What is computed from finished cells with their models, kept in files so that it is done once."""
 import functools
 import pathlib
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Sequence
 
 from graphsane_tf import files
 from graphsane_tf.reporting import case_study, inspect
@@ -56,8 +56,8 @@ class Analyses:
     return {str(block): study(self._run(cell), block) for block in self._blocks(cell)}
 
   def case_study(self, dataset: str, rows: Sequence[grid.Row], reference: grid.Row
-                 ) -> Dict[str, List[Dict[str, Dict[str, Optional[float]]]]]:
-    """One `case_study.study_seed` a finished seed, by label; rows without one are left out.
+                 ) -> Dict[str, List[Dict[str, Any]]]:
+    """One `case_study.study_seed` with its seed a finished seed, by label; rows without one are left out.
 
     Args:
       dataset: which data set.
@@ -70,7 +70,7 @@ class Analyses:
           self._by_block, cell, case_study.high_shift_users))
       if moved is not None:
         groups[seed] = {int(block): users for block, users in moved.items()}
-    studies: Dict[str, List[Dict[str, Dict[str, Optional[float]]]]] = {}
+    studies: Dict[str, List[Dict[str, Any]]] = {}
     for row in rows:
       for seed, cell in self._done.of(dataset, row).items():
         if seed not in groups:
@@ -78,9 +78,9 @@ class Analyses:
         drawn = self._kept(cell, 'drawn_shares', functools.partial(
             self._by_block, cell, case_study.drawn_shares))
         if drawn is not None:
-          studies.setdefault(row.label, []).append(case_study.study_seed(
+          studies.setdefault(row.label, []).append({'seed': seed, **case_study.study_seed(
               groups[seed], {int(block): counts for block, counts in drawn.items()},
-              self._done.per_user(cell)))
+              self._done.per_user(cell))})
     return studies
 
   def examples(self, dataset: str, count: int = 2) -> List[Dict[str, Any]]:

@@ -1,5 +1,5 @@
 """What the case study (section 6, appendix F) measures in a run: interest shifts, and what is drawn."""
-from typing import Dict, List, Optional
+from typing import Any, Dict, List
 
 import numpy as np
 import sklearn.cluster
@@ -105,7 +105,7 @@ def drawn_shares(run: IncrementalRun, block: int) -> Dict[str, List[float]]:
 
 
 def study_seed(groups: Dict[int, Dict[str, List[int]]], drawn: Dict[int, Dict[str, List[float]]],
-               recall: Dict[tuple, float]) -> Dict[str, Dict[str, Optional[float]]]:
+               recall: Dict[tuple, float]) -> Dict[str, Dict[str, Any]]:
   """One sampler and seed: both groups' recall and shares of old positives, over all blocks.
 
   Args:
@@ -114,13 +114,14 @@ def study_seed(groups: Dict[int, Dict[str, List[int]]], drawn: Dict[int, Dict[st
     recall: test recall of each (block, user).
 
   Returns:
-    'high' and 'rest' to users, recall, old_share (among all negatives) and sampler_old_share (among
-    the sampler's own; the uniform ones if it has none); NaN becomes None.
+    'high' and 'rest' to users, recall, recalls (of each (block, user)), old_share (among all negatives) and
+    sampler_old_share (among the sampler's own; the uniform ones if it has none); NaN becomes None.
   """
-  study = {}
+  study: Dict[str, Dict[str, Any]] = {}
   for group in ('high', 'rest'):
-    values = [recall[block, user] for block, users in groups.items() for user in users[group]
-              if (block, user) in recall]
+    recalls = {(block, user): recall[block, user] for block, users in groups.items() for user in users[group]
+               if (block, user) in recall}
+    values = list(recalls.values())
     sums = np.zeros(4)
     for block, counts in drawn.items():
       inside = np.isin(counts['user'], groups[block][group])
@@ -129,7 +130,7 @@ def study_seed(groups: Dict[int, Dict[str, List[int]]], drawn: Dict[int, Dict[st
     uniform, uniform_old, own, own_old = sums
     total = max(uniform + own, 1.)
     study[group] = {
-        'users': len(values), 'recall': float(np.mean(values)) if values else None,
+        'users': len(values), 'recall': float(np.mean(values)) if values else None, 'recalls': recalls,
         'old_share': float((uniform_old + own_old) / total),
         'sampler_old_share': float(own_old / own if own else uniform_old / max(uniform, 1.))}
   return study

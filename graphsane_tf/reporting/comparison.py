@@ -1,4 +1,5 @@
 """Tables of methods from the run folders of a grid."""
+import json
 from typing import Any, Dict, List, Optional, Sequence
 import zipfile
 import zlib
@@ -56,6 +57,25 @@ class FinishedGrid:
     return np.array([entry['test'].get(metric, np.nan)
                      for entry in self._results[cell]['blocks'][1:]])
 
+  def seconds_to_best(self, cell: grid.Cell) -> List[float]:
+    """Training seconds up to the best epoch, of each incremental block of a cell whose records tell them."""
+    best = {entry['block']: entry.get('best_epoch') for entry in self._results[cell]['blocks'][1:]}
+    seconds: Dict[int, float] = {}
+    for record in self.records(cell):
+      block = record['block']
+      if best.get(block) is not None and 'seconds' in record and record['epoch'] <= best[block]:
+        seconds[block] = seconds.get(block, 0.) + record['seconds']
+    return list(seconds.values())
+
+  def records(self, cell: grid.Cell) -> List[Dict[str, Any]]:
+    """The epochs of a cell."""
+    path = cell.folder / 'metrics.jsonl'
+    try:
+      return [json.loads(line) for line in path.read_text('utf-8').splitlines()]
+    except (OSError, ValueError) as error:
+      raise UserError(f'{path} is missing or damaged; its run makes it anew: '
+                      f'{" ".join(cell.command[1:])}') from error
+
   def averages(self, dataset: str, row: grid.Row, metric: str = METRIC) -> Dict[int, float]:
     """Average over blocks of each finished seed."""
     return {seed: float(np.nanmean(self.blocks(cell, metric)))
@@ -91,8 +111,8 @@ def rows(done: FinishedGrid, dataset: str, rows_of_table: Sequence[grid.Row], re
 
   Returns:
     Dicts with label, seeds (how many are finished), blocks (means over seeds), average, low, high
-    (95 % over seeds), delta (% to the reference, over common seeds), seconds (a block's), published (the
-    paper's average), and for rows with a partner those of `against` and p_holm, corrected for the
+    (95 % over seeds), delta (% to the reference, over common seeds), seconds (a block's), those of `_costs`,
+    published (the paper's average), and for rows with a partner those of `against` and p_holm, corrected for the
     comparisons among these rows. A row without a finished seed has only label, seeds and published.
   """
   base = done.averages(dataset, reference, metric)
@@ -110,7 +130,8 @@ def rows(done: FinishedGrid, dataset: str, rows_of_table: Sequence[grid.Row], re
         blocks=np.nanmean(values, axis=0).tolist(), average=interval.mean, low=interval.low,
         high=interval.high, values=done.averages(dataset, row, metric),
         seconds=float(np.mean([entry['train_seconds'] for cell in mine.values()
-                               for entry in done.results(cell)['blocks'][1:]])))
+                               for entry in done.results(cell)['blocks'][1:]])),
+        **_costs(done, list(mine.values())))
     common = sorted(mine.keys() & base.keys())
     if common:
       line['delta'] = 100 * (sum(line['values'][s] for s in common)
@@ -119,6 +140,27 @@ def rows(done: FinishedGrid, dataset: str, rows_of_table: Sequence[grid.Row], re
       line.update(against(done, dataset, row, row.partner, metric) or {})
   correct(lines)
   return lines
+
+
+def _costs(done: FinishedGrid, cells: Sequence[grid.Cell]) -> Dict[str, Optional[float]]:
+  """Means over incremental blocks and seeds: best_epoch, best_seconds (up to it) and rebuilds of the sampler.
+
+  A rebuild is made before epochs 0, f, 2 f, ... of a block, as far as it comes: for a reservoir, a ranking of all items
+  for every user. What cannot be told is None.
+  """
+  epochs, seconds, rebuilds = [], [], []
+  for cell in cells:
+    results = done.results(cell)
+    config = results['config']
+    every = config.get(config.get('sampler'), {}).get('refresh_epochs')
+    seconds += done.seconds_to_best(cell)
+    for entry in results['blocks'][1:]:
+      if 'best_epoch' in entry:
+        epochs.append(entry['best_epoch'])
+      if every and 'epochs' in entry:
+        rebuilds.append(-(-entry['epochs'] // every))
+  return {name: float(np.mean(values)) if values else None for name, values in (
+      ('best_epoch', epochs), ('best_seconds', seconds), ('rebuilds', rebuilds))}
 
 
 def correct(lines: Sequence[Dict[str, Any]]) -> None:
@@ -166,12 +208,13 @@ def against(done: FinishedGrid, dataset: str, row: grid.Row, partner: grid.Row,
           'difference': test.mean_difference, 'pairs': test.pairs}
 
 
-def grid_table(lines: Sequence[Dict[str, Any]], reference: str) -> Dict[str, Any]:
+def grid_table(lines: Sequence[Dict[str, Any]], reference: str, costs: bool = False) -> Dict[str, Any]:
   """The lines as heads and cells that `outputs` writes.
 
   Args:
     lines: from `rows`.
     reference: label of what they are relative to.
+    costs: with columns for what the way to the best epoch took.
   """
   def column(name):
     return [line.get(name) for line in lines]
@@ -184,8 +227,10 @@ def grid_table(lines: Sequence[Dict[str, Any]], reference: str) -> Dict[str, Any
       **{f'block {k + 1}': [line['blocks'][k] if line['seeds'] else None for line in lines] for k in range(width)},
       'average': column('average'), '95 % interval': spans('low', 'high', 4), f'% to {reference}': column('delta'),
       'against': column('partner'), 'gain %': column('gain'), 'gain 95 %': spans('gain_low', 'gain_high', 1),
-      'p': column('p_value'), 'p (Holm)': column('p_holm'), 's/block': column('seconds'), 'seeds': column('seeds'),
-      'published': column('published')}
+      'p': column('p_value'), 'p (Holm)': column('p_holm'), 's/block': column('seconds'),
+      **({'epochs to best': column('best_epoch'), 's to best': column('best_seconds'),
+          'rebuilds/block': column('rebuilds')} if costs else {}),
+      'seeds': column('seeds'), 'published': column('published')}
   # A single seed has no intervals, and not every table has tests or published numbers.
   columns = {head: values for head, values in columns.items() if any(value is not None for value in values)}
   return {'heads': list(columns), 'cells': [list(cells) for cells in zip(*columns.values())]}

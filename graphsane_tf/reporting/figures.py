@@ -70,7 +70,7 @@ class Figures:
     return self._svg(draw)
 
   def rank_boxes(self, spread: Dict[str, List[float]], marked: Collection[str], what: str) -> str:
-    """Box plot of ranks, best median on top.
+    """Box plot of ranks, best median on top; triangles are means, whiskers end at the smallest and largest rank.
 
     Args:
       spread: label to ranks.
@@ -83,12 +83,14 @@ class Figures:
       axis = canvas.subplots()
       boxes = axis.boxplot([spread[label] for label in order], orientation='horizontal', widths=.6,
                            patch_artist=True, medianprops={'color': 'black', 'linewidth': 1.6},
-                           flierprops={'markersize': 3})
+                           whis=(0, 100), showmeans=True,
+                           meanprops={'marker': '^', 'markerfacecolor': 'black', 'markeredgecolor': 'black',
+                                      'markersize': 4})
       for label, patch in zip(order, boxes['boxes']):
         patch.set_facecolor(_COLOURS[1] if label in marked else _COLOURS[5])
         patch.set_alpha(.6)
       axis.set_yticks(np.arange(1, len(order) + 1), order)
-      axis.set_xlabel(f'rank (1 is best); orange: {what}')
+      axis.set_xlabel(f'rank (1 is best); orange: {what}; triangle: mean')
       return canvas
     return self._svg(draw)
 
@@ -187,8 +189,12 @@ class Figures:
       for axis, name, title in ((axes[0], 'recall', 'test Recall@20'),
                                 (axes[1], 'old_share', 'old positives among negatives')):
         for k, (group, label) in enumerate((('high', 'top 15 % by shift'), ('rest', 'other 85 %'))):
-          axis.barh(place + .2 - .4 * k, [row[group][name] or 0. for row in rows], .38,
-                    color=_COLOURS[1 - k], label=label if name == 'recall' else None)
+          values = [row[group][name] or 0. for row in rows]
+          spans = [row[group].get(f'{name}_span') or (value, value) for row, value in zip(rows, values)]
+          axis.barh(place + .2 - .4 * k, values, .38, color=_COLOURS[1 - k], label=label if name == 'recall' else None,
+                    xerr=np.maximum([[value - low for value, (low, _) in zip(values, spans)],
+                                     [high - value for value, (_, high) in zip(values, spans)]], 0.),
+                    error_kw={'linewidth': .9})
         axis.set_yticks(place, [row['label'] for row in rows])
         axis.set_xlabel(title)
       canvas.legend(loc='outside upper center', ncols=2)

@@ -120,7 +120,7 @@ def _find(run: IncrementalRun, block: Optional[int], user_id: str):
                     f'{", ".join(log.user_ids[:3])}.')
   user = int(places[0])
   has = [t for t in range(1, stream.num_blocks)
-         if user < stream.block(t - 1).num_users and np.any(log.user[stream.rows(t)] == user)]
+         if user < stream.block(t - 1).num_users and np.any(log.user[stream.block(t).train] == user)]
   if block is None and has:
     return user, has[-1]
   if block not in has:
@@ -145,7 +145,7 @@ def _history(run: IncrementalRun, block: int, user: int, category: np.ndarray, n
   log, stream = run.interactions, run.stream
   return np.stack([
       np.bincount(category[log.item[rows][log.user[rows] == user]], minlength=num_categories)
-      for rows in map(stream.rows, range(block + 1))])
+      for rows in (stream.block(t).train for t in range(block + 1))])
 
 
 def table(explained: Dict[str, Any], most: int = 20) -> str:

@@ -17,7 +17,7 @@ def text(head: str, value: Any) -> str:
     return f'{value:.4g}' if head == 'value' else f'{value:.2g}'
   if '%' in head:
     return f'{value:+.1f}'
-  if head == 's/block':
+  if head in ('s/block', 's to best', 'epochs to best', 'rebuilds/block'):
     return f'{value:.1f}'
   return f'{value:.2f}' if head.startswith(('published ', 'ratio')) or abs(value) >= 1 else (
       f'{value:.4f}')

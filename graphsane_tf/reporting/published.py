@@ -2,7 +2,7 @@
 import csv
 import functools
 import pathlib
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 _FOLDER = pathlib.Path(__file__).with_name('paper_results')
 
@@ -33,6 +33,11 @@ def recall(stems: Sequence[str], dataset: str, method: str) -> Optional[float]:
       if column in columns:
         return float(columns[column])
   return None
+
+
+def datasets(stem: str) -> List[str]:
+  """Data sets of one file."""
+  return list(dict.fromkeys(dataset for dataset, _ in _values(stem)))
 
 
 def ranks(method: str) -> Dict[str, float]:

@@ -68,12 +68,7 @@ def _curves(drawn: figures.Figures, done: FinishedGrid) -> List[str]:
       cells = done.of(dataset, row)
       if cells:
         cell = cells[min(cells)]
-        path = cell.folder / 'metrics.jsonl'
-        try:
-          curves[row.label] = [json.loads(line) for line in path.read_text('utf-8').splitlines()]
-        except (OSError, ValueError) as error:
-          raise UserError(f'{path} is missing or damaged; its run makes it anew: '
-                          f'{" ".join(cell.command[1:])}') from error
+        curves[row.label] = done.records(cell)
     if curves:
       parts.append(html.picture(drawn.learning_curves(curves),
                                 f'Validation Recall@20 by epoch, {dataset}, first seed'))

@@ -24,7 +24,7 @@ _BASE = ('seed', 'backbone', 'base_from', 'blocks.', 'model.', 'train.', 'evalua
 _LATER = ('model.new_rows', 'model.graph_scope', 'train.learning_rate', 'train.epochs',
           'train.min_epochs', 'train.num_sampler_negatives', 'train.epoch_zero', 'train.new_row_moments')
 # Of these, fields without which the base block's weights are no model of this run.
-_SHAPE = ('backbone', 'blocks.', 'model.embedding_dim', 'model.num_knn', 'model.num_layers',
+_SHAPE = ('backbone', 'blocks.', 'model.embedding_dim', 'model.num_knn', 'model.num_layers', 'model.mgccf_layers',
           'model.pinsage_scale')
 
 

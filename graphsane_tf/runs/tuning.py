@@ -1,10 +1,11 @@
 """The deployment appendix as a tool: beta from the first step, the rest by a search."""
 import dataclasses
 import hashlib
+import itertools
 import json
 import pathlib
 import shutil
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from ml_collections import config_dict
 import numpy as np
@@ -23,6 +24,7 @@ from graphsane_tf.runs import incremental
 from graphsane_tf.training import assembly
 from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, Model
 from graphsane_tf.blocks.context import BlockContext
+from graphsane_tf.blocks.stream import BlockStream
 from graphsane_tf.training.store import BlockStore
 
 # Fields searched: K, |Q|, lambda, N2 (N1 is what it leaves of the negatives), the reservoir's first
@@ -35,6 +37,12 @@ SPACE = {
     'sane.start_rank': optuna.distributions.CategoricalDistribution((1, 21, 51, 101, 201, 401)),
     'train.learning_rate': optuna.distributions.FloatDistribution(2e-4, 5e-3, log=True),
 }
+# The appendix's own procedure: first the backbone, on the base block's validation rows (which fields is our choice),
+# then every pair of the values of its sensitivity tables.
+BACKBONE: Dict[str, Sequence[Any]] = {'train.base_learning_rate': (1e-3, 2e-3, 4e-3), 'model.l2': (.002, .02)}
+GRID: Dict[str, Sequence[Any]] = {'clustering.num_clusters': (5, 10, 15, 20, 25), 'sane.size': (50, 100, 300)}
+# How many times a block's rows the appendix advises to have before tuning.
+_ADVISED = 10
 NOTE = ('Validation: mean Recall@20 over the first halves of the blocks after each trained one; '
         'this alone chooses. The test result (second halves) is measured once, for the chosen '
         'values. beta is not searched: it makes the KL term as large as the triplet term in the '
@@ -42,6 +50,21 @@ NOTE = ('Validation: mean Recall@20 over the first halves of the blocks after ea
 # Below this KL the clusters are as sure as they get, and beta would grow without bound.
 _SMALLEST_KL = 1e-6
 _ENDED = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+
+
+def points(grid: Dict[str, Sequence[Any]]) -> List[Dict[str, Any]]:
+  """Every combination of a grid's values."""
+  return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
+
+
+def size_note(stream: BlockStream) -> str:
+  """A line where the base block is smaller than the appendix advises, else ''."""
+  rows = np.diff(stream.cuts)
+  times, total = rows[0] / rows[1], rows.sum() / rows[1]
+  return '' if times >= _ADVISED else (
+      f'note: the base block has {times:.1f} times the rows of block 1, and the whole log {total:.1f} times; the '
+      f'deployment appendix advises {_ADVISED} times a block before tuning: cut smaller blocks '
+      '(--config.blocks.num_incremental, --config.blocks.base_fraction), or take a longer log.')
 
 
 def first_losses(config, context: BlockContext, previous: Model, folder) -> Dict[str, float]:
@@ -97,14 +120,19 @@ class Tuner:
     data: where the log is from.
     folder: of the study, its trials and the chosen run.
     log: takes a line for the screen.
+    search: 'tpe', Optuna's search over all of `SPACE`, or 'appendix', the backbone and then a grid.
   """
   config: config_dict.ConfigDict
   interactions: Interactions
   data: DataSpec
   folder: pathlib.Path
   log: Callable[[str], None] = print
+  search: str = 'tpe'
 
   def __post_init__(self):
+    self._backbone: Dict[str, Any] = {}
+    self._space = SPACE if self.search == 'tpe' else {
+        name: optuna.distributions.CategoricalDistribution(values) for name, values in GRID.items()}
     self.config = self._with({'sampler': 'sane', 'base_from': ''})
     resolved(self.config)
     if self.config.clustering.beta <= 0:
@@ -115,7 +143,8 @@ class Tuner:
                       f'least {most}, the most that the search gives to the sampler.')
     self.folder = files.make_directory(self.folder)
     identity = json.loads(json.dumps({'config': self.config.to_dict(), 'data': {
-        **self.data.to_json(), 'fingerprint': self.interactions.fingerprint}}))
+        **self.data.to_json(), 'fingerprint': self.interactions.fingerprint},
+                                      **({} if self.search == 'tpe' else {'search': self.search})}))
     path = self.folder / 'tune_config.json'
     if not path.exists():
       files.write_json(path, identity)
@@ -123,7 +152,7 @@ class Tuner:
     saved = files.read_object(path, {'config': {}, 'data': {}})
     files.check_object(saved['data'], {'dataset': '', 'fingerprint': ''}, f"{path}: 'data'")
     if {**saved, 'data': data_spec.renewed(saved['data'])} != identity:
-      raise UserError(f'{self.folder} holds a search with another configuration or log: choose '
+      raise UserError(f'{self.folder} holds another kind of search, or one with another configuration or log: choose '
                       'another --workdir.')
 
   def _with(self, changes: Dict[str, Any]) -> config_dict.ConfigDict:
@@ -138,8 +167,8 @@ class Tuner:
   def _start(self) -> Dict[str, Any]:
     """The values that the search begins with: the configuration's own, where it can try them."""
     plain = resolved(self.config)
-    values = {name: plain[name.split('.')[0]][name.split('.')[1]] for name in SPACE}
-    return {name: value for name, value in values.items() if contains(SPACE[name], value)}
+    values = {name: plain[name.split('.')[0]][name.split('.')[1]] for name in self._space}
+    return {name: value for name, value in values.items() if contains(self._space[name], value)}
 
   def _study(self) -> optuna.Study:
     """The study on disk, its cut-off trials put in line again."""
@@ -155,9 +184,31 @@ class Tuner:
       # Its epochs are on disk, and the same values go on with them.
       study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
       study.enqueue_trial(trial.params)
+    if self.search != 'tpe':
+      study.pruner = optuna.pruners.NopPruner()
     if not study.trials:
-      study.enqueue_trial(self._start())
+      for params in [self._start()] if self.search == 'tpe' else points(GRID):
+        study.enqueue_trial(params)
     return study
+
+  def _choose_backbone(self) -> None:
+    """Sets the fields of `BACKBONE` to the best on the base block's validation rows; no test row is touched."""
+    path = self.folder / 'backbone.json'
+    values: Dict[str, float] = files.read_json(path) if path.exists() else {}
+    for params in points(BACKBONE):
+      name = _digest(params)
+      if name not in values:
+        run = self._open(self._with({**params, 'sampler': 'uniform'}), f'backbones/{name}')
+        with run.held():
+          trainer = assembly.trainer_for(run.config, self.interactions, 0, run.workdir, None)
+          validate = assembly.validator(run.config, self.interactions, run.stream.block(0), trainer.context)
+          values[name] = trainer.train(validate, lambda record: None)['best_value']
+        files.write_json(path, values)
+        shutil.rmtree(run.workdir, ignore_errors=True)
+      self.log('backbone  ' + '  '.join(f'{field.split(".")[1]} {value:g}' for field, value in params.items())
+               + f'  validation {SELECTION_METRIC} {values[name]:.4f}')
+    self._backbone = max(points(BACKBONE), key=lambda params: values[_digest(params)])
+    self.config = self._with(self._backbone)
 
   def _trial_config(self, params: Dict[str, Any], base: incremental.IncrementalRun,
                     model: Model) -> config_dict.ConfigDict:
@@ -191,7 +242,7 @@ class Tuner:
     return float(np.mean(recalls))
 
   def run(self, trials: int) -> Dict[str, Any]:
-    """Searches until `trials` trials are finished or pruned, then tests the chosen values once.
+    """Searches until `trials` trials (or all of the grid) are finished or pruned, then tests the chosen values once.
 
     Returns:
       heads and cells (chosen values), note, validation, test, start (validation of the values that
@@ -202,13 +253,19 @@ class Tuner:
 
   def _search(self, trials: int) -> Dict[str, Any]:
     """See `run`."""
+    note = size_note(assembly.stream_of(self.config, self.interactions))
+    if note:
+      self.log(note)
+    if self.search != 'tpe':
+      trials = len(points(GRID))
+      self._choose_backbone()
     base = self._open(self._with({'sampler': 'uniform'}), 'base')
     self.log('training the base block, or reading it')
     base.run([0])
     model = base.load_model(0)
     study = self._study()
     while len(study.get_trials(states=_ENDED)) < trials:
-      trial = study.ask(fixed_distributions=SPACE)
+      trial = study.ask(fixed_distributions=self._space)
       config = self._trial_config(trial.params, base, model)
       trial.set_user_attr('beta', config.clustering.beta)
       self.log(f'trial {trial.number}  ' + '  '.join(
@@ -231,9 +288,9 @@ class Tuner:
   def _report(self, study: optuna.Study, best, results) -> Dict[str, Any]:
     ended = study.get_trials(states=_ENDED)
     start = next((t.value for t in ended if t.params == self._start()), None)
-    rows: List[List[Any]] = [[name, value] for name, value in best.params.items()]
-    rows += [['uniform negatives (N1)', self.config.train.num_negatives
-              - best.params['train.num_sampler_negatives']],
+    rows: List[List[Any]] = [[name, value] for name, value in {**self._backbone, **best.params}.items()]
+    train = self._with(best.params).train
+    rows += [['uniform negatives (N1)', train.num_negatives - train.num_sampler_negatives],
              ['clustering.beta', best.user_attrs['beta']],
              ['validation Recall@20', best.value],
              ['validation Recall@20 of the starting values', start],

@@ -1,5 +1,7 @@
 """What must hold for every backbone; each check raises AssertionError where it does not."""
-from typing import Tuple
+import json
+import pathlib
+from typing import List, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -100,6 +102,37 @@ def check_start(name: str) -> None:
   assert np.any(first['user_table'].numpy() != other['user_table'].numpy())
 
 
+def check_call(name: str) -> None:
+  """Called with pairs, a connected model gives the dot products of final representations."""
+  backbone, graph = small(name)
+  users, items = np.array([5, 2, 0, 5, 6]), np.array([4, 1, 1, 0, 4])
+  user_rows, item_rows = (rows.numpy() for rows in backbone.representer(graph)())
+  scores = backbone.connect(graph)((users, items))
+  np.testing.assert_allclose(scores, (user_rows[users] * item_rows[items]).sum(axis=1), rtol=1e-4, atol=1e-5)
+  np.testing.assert_array_equal(backbone((users, items)), scores)
+
+
+def check_keras(name: str, folder: pathlib.Path) -> None:
+  """What Keras offers for models works: configuration, weights in files, summary, training on labelled pairs."""
+  backbone, graph = small(name)
+  pairs = np.arange(4), np.arange(4)
+  described = json.loads(json.dumps(backbone.get_config()))
+  twin = type(backbone).from_config(described).connect(graph)
+  assert json.loads(json.dumps(twin.get_config())) == described
+  names = [weight.name for weight in backbone.weights]
+  assert names == [weight.name for weight in twin.weights] and len(set(names)) == len(names), names
+  backbone.save_weights(str(folder / 'weights'))
+  twin.load_weights(str(folder / 'weights')).assert_consumed()
+  np.testing.assert_array_equal(twin(pairs), backbone.connect(graph)(pairs))
+  lines: List[str] = []
+  backbone.summary(print_fn=lines.append)
+  assert f'Total params: {sum(np.prod(weight.shape) for weight in backbone.weights)} ' in '\n'.join(lines)
+  loss = tf.keras.losses.BinaryCrossentropy(from_logits=True)
+  twin.compile(tf.keras.optimizers.legacy.SGD(.1), loss, run_eagerly=True)
+  twin.fit(tf.data.Dataset.from_tensors((pairs, np.array([1., 0., 1., 0.]))), epochs=1, verbose=0)
+  assert np.any(twin.user_table.numpy() != backbone.user_table.numpy())
+
+
 class Suite:
   """What must hold for every backbone; a subclass is parametrised with `name`."""
 
@@ -117,3 +150,9 @@ class Suite:
 
   def test_start(self, name):
     check_start(name)
+
+  def test_call(self, name):
+    check_call(name)
+
+  def test_keras(self, name, tmp_path):
+    check_keras(name, tmp_path)

@@ -19,7 +19,9 @@ Validate = Callable[..., Dict[str, float]]
 
 def stream_of(config, log: Interactions) -> BlockStream:
   """The log cut into blocks as the configuration says."""
-  return BlockStream(log, config.blocks.base_fraction, config.blocks.num_incremental)
+  options = config.blocks
+  return BlockStream(log, options.base_fraction, options.num_incremental, options.by, options.validation,
+                     options.validation_share)
 
 
 def context_of(config, log: Interactions, index: int) -> BlockContext:
@@ -76,7 +78,7 @@ def evaluate(config, log: Interactions, context: BlockContext, rows: slice, scor
 
 def validator(config, log: Interactions, block: Block, context: BlockContext,
               scoring: Optional[Scoring] = None) -> Validate:
-  """What `BlockTrainer.train` validates with: the first half of the next block.
+  """What `BlockTrainer.train` validates with: the block's validation rows.
 
   Args:
     config: the configuration.

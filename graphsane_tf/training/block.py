@@ -53,7 +53,7 @@ def new_model(config, context: BlockContext, learning_rate: float) -> Model:
   """A model with fresh weights for the nodes that `context` knows."""
   kind = backbones.REGISTRY[config.backbone]
   graph = views.Graph(_message_edges(config, context), config.model.num_knn if kind.uses_knn else 0)
-  backbone = kind(context.num_users, context.num_items, config.model, (config.seed, context.index))
+  backbone = kind(context.num_users, context.num_items, config.model, (config.seed, context.index)).connect(graph)
   return Model(backbone, graph, optimizers.adam(learning_rate, backbone.trainable_variables))
 
 

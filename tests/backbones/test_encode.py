@@ -20,20 +20,23 @@ def _unit(rows):
   return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
 
 
-def _mgccf(b, graph):
+def _mgccf(b, graph, depth=2):
   mean = {name: _mean_matrix(relation.table) for name, relation in graph.relations.items()}
   e = {'u': b.user_table.numpy(), 'i': b.item_table.numpy()}
   w = {name: value.numpy() for name, value in b.named_variables().items()}
   def merge(a, c, weight):
     return np.tanh(np.concatenate([a, c], axis=1) @ weight)
-  inner = {'u': merge(e['u'], mean['ui'] @ e['i'], w['item_inner']),
-           'i': merge(e['i'], mean['iu'] @ e['u'], w['user_inner'])}
+  def layer(tower, own, other, level):
+    """Layer `level` at nodes `own` within a tower, whose weights alternate between users and items."""
+    if not level:
+      return e[own]
+    name = 'outer' if level == depth else 'inner' if level == 1 else f'inner{level}'
+    return merge(e[own], mean[own + other] @ layer(tower, other, own, level - 1), w[f'{tower}_{name}'])
   result = []
-  for own, other, tower in (('u', 'i', 'user'), ('i', 'u', 'item')):
-    outer = merge(e[own], mean[own + other] @ inner[other], w[f'{tower}_outer'])
+  for own, other, tower, opposite in (('u', 'i', 'user', 'item'), ('i', 'u', 'item', 'user')):
     near = merge(e[own], mean[own + own] @ e[own], w[f'{tower}_knn'])
-    result.append([e[own], inner[own], np.concatenate(
-        [np.tanh(outer), np.tanh(near), e[own]], axis=1)])
+    below = [layer(tower if (depth - level) % 2 == 0 else opposite, own, other, level) for level in range(depth)]
+    result.append([*below, np.concatenate([np.tanh(layer(tower, own, other, depth)), np.tanh(near), e[own]], axis=1)])
   return result
 
 
@@ -90,6 +93,18 @@ class TestEveryBackbone(suite.Suite):
     for layer, expected in zip(found.user + found.item, whole.user + whole.item):
       nodes = users if expected.shape[0] == USERS else items
       np.testing.assert_allclose(layer, tf.gather(expected, nodes), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('depth', [1, 3])
+def test_mgccf_with_other_numbers_of_layers(depth):
+  backbone, graph = small('mgccf', mgccf_layers=depth, fanout=(10, 10))
+  asked = tf.constant([5, 2, 0]), tf.constant([4, 1])
+  for view, nodes in ((graph.whole(), (None, None)), (graph.sampled(seeds()), asked)):
+    found = backbone.encode(view, *nodes, seeds(), training=False)
+    for layers, expected, rows in zip((found.user, found.item), _mgccf(backbone, graph, depth), nodes):
+      assert len(layers) == len(expected) == backbone.num_layers == depth + 1
+      for layer, value in zip(layers, expected):
+        np.testing.assert_allclose(layer, value if rows is None else value[rows], rtol=1e-4, atol=1e-5)
 
 
 def test_pinsage_scores_stay_within_its_scale():

@@ -1,4 +1,6 @@
 """Where a log is cut, against cuts done by hand."""
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -65,3 +67,59 @@ def test_a_block_needs_two_rows():
   # Rows bound the work, however many blocks are asked for.
   with pytest.raises(UserError, match='1000000000000 incremental blocks'):
     BlockStream(_log(10), .6, 10**12)
+
+
+def test_a_share_of_each_block_is_kept_for_validation_and_trained_on_later():
+  stream = BlockStream(_log(100), validation='share', validation_share=.2)
+  assert stream.cuts == [0, 60, 70, 80, 90, 100]
+  assert [stream.block(index) for index in range(4)] == [
+      Block(0, slice(0, 48), slice(48, 60), slice(60, 70), 24, 16),
+      Block(1, slice(48, 68), slice(68, 70), slice(70, 80), 34, 23),
+      Block(2, slice(68, 78), slice(78, 80), slice(80, 90), 39, 26),
+      Block(3, slice(78, 88), slice(88, 90), slice(90, 100), 44, 30)]
+
+
+@pytest.mark.parametrize('share', [.001, .05, .5, .999])
+def test_a_share_leaves_rows_on_both_sides(share):
+  for rows in (20, 37, 1_000):
+    stream = BlockStream(_log(rows), validation='share', validation_share=share)
+    blocks = [stream.block(index) for index in range(stream.num_blocks)]
+    for block in blocks:
+      assert block.train.start < block.train.stop == block.validation.start
+      assert block.validation.stop == block.test.start == stream.cuts[block.index + 1] > block.validation.start
+    for block, later in zip(blocks, blocks[1:]):
+      assert later.train.start == block.train.stop
+
+
+def _days(counts):
+  """A log with so many rows on each day from day 1000 on."""
+  log = _log(sum(counts))
+  day = np.repeat(np.arange(1000, 1000 + len(counts)), counts)
+  second = np.concatenate([np.linspace(0, 86_399, count).astype(int) for count in counts])
+  return dataclasses.replace(log, time=day * 86_400 + second)
+
+
+def test_blocks_of_whole_days():
+  counts = [3, 9, 4, 1, 2, 5, 6, 2, 3, 7, 2, 2, 8, 1, 1, 4, 2, 3, 2, 6]
+  stream = BlockStream(_days(counts), by='days')
+  first = np.cumsum([0, *counts])
+  # 20 days: 12 and four times two; one day for validation and one for the test.
+  assert stream.cuts == [0, *(first[day] for day in (12, 14, 16, 18)), sum(counts)]
+  for index, day in enumerate((12, 14, 16, 18)):
+    block = stream.block(index)
+    assert block.validation == slice(first[day], first[day + 1])
+    assert block.test == slice(first[day + 1], first[day + 2])
+  # With a share of the rows the blocks are the same.
+  shared = BlockStream(_days(counts), by='days', validation='share', validation_share=.1)
+  assert shared.cuts == stream.cuts and shared.block(1).test == stream.rows(2)
+
+
+def test_a_block_of_one_day_is_halved_by_rows():
+  stream = BlockStream(_days([6, 4, 4, 4, 5]), .2, 4, by='days')
+  assert stream.cuts == [0, 6, 10, 14, 18, 23]
+  assert (stream.block(3).validation, stream.block(3).test) == (slice(18, 20), slice(20, 23))
+
+
+def test_days_without_rows_are_told():
+  with pytest.raises(UserError, match=r'hand has 12 rows on 10 days .* --config\.blocks\.by=rows, '):
+    BlockStream(_days([3, 3, 3, 0, 0, 0, 0, 0, 0, 3]), by='days')

@@ -1,12 +1,15 @@
 """SGCT and LWC-KD against loops over anchors."""
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from graphsane_tf.distillation import personal
-from graphsane_tf.distillation.contrastive import Sgct, contrastive_loss
+from graphsane_tf.distillation.contrastive import Sgct, contrastive_loss, random_places
 from graphsane_tf.distillation.lwckd import LwcKd
 from graphsane_tf.graph import csr
+from graphsane_tf.random import Seeds
 from tests.distillation import oracles
 
 
@@ -77,16 +80,44 @@ def test_lwckd_matches_the_loop_over_layers_relations_and_anchors():
     assert found[name] == pytest.approx(weight * expected, rel=1e-4)
 
 
-def test_num_anchors_keeps_the_first_of_each_kind():
+def test_anchors_are_a_few_of_the_old_nodes_the_same_for_every_layer():
   case = oracles.Case(oracles.config(**{'sgct.num_anchors': 2}), scale=.5)
   distiller = Sgct(case.config, case.context, case.teacher, (0, 1))
   batch = case.batch()
-  for kind, first in (('user', [0, 2]), ('item', [3, 0])):
+  for kind in ('user', 'item'):
+    everyone = batch.old(kind, 0, case.teacher)[0].numpy()
     nodes, rows = distiller._anchors(kind, 0, batch)
-    np.testing.assert_array_equal(nodes, first)
-    np.testing.assert_allclose(rows, case.rows[kind][first])
+    assert len(nodes) == 2 < len(everyone) and set(nodes.numpy()) < set(everyone)
+    np.testing.assert_allclose(rows, case.rows[kind][nodes.numpy()])
+    np.testing.assert_array_equal(distiller._anchors(kind, 1, batch)[0], nodes)
   everyone = oracles.Case(oracles.config(**{'sgct.num_anchors': 99}), scale=.5).losses(Sgct)
   assert everyone == oracles.Case(oracles.config(), scale=.5).losses(Sgct)
+
+
+def test_every_old_node_of_a_batch_is_equally_likely_an_anchor():
+  """Also one whose pairs are most of the batch, which stands among the first distinct nodes nearly always."""
+  case = oracles.Case(oracles.config(**{'sgct.num_anchors': 1}), scale=.5)
+  distiller = Sgct(case.config, case.context, case.teacher, (0, 1))
+  batch = case.batch()
+  old = batch.old('user', 0, case.teacher)[0].numpy()
+
+  @tf.function(autograph=False)
+  def anchor(seed):
+    return distiller._anchors('user', 0, dataclasses.replace(batch, seeds=Seeds(seed)))[0]
+
+  draws = 1_200
+  drawn = [anchor(tf.constant([5, number])).numpy()[0] for number in range(draws)]
+  counts = np.bincount(drawn, minlength=old.max() + 1)
+  share = 1 / len(old)
+  assert np.all(np.abs(counts[old] - draws * share) < 5 * np.sqrt(draws * share * (1 - share))), counts
+
+
+def test_random_places_are_distinct_and_ascending():
+  places = [random_places(tf.constant(10), 4, tf.constant([1, number])).numpy() for number in range(200)]
+  assert all(len(set(row)) == 4 and list(row) == sorted(row) for row in places)
+  assert set(np.concatenate(places)) == set(range(10))
+  np.testing.assert_array_equal(random_places(tf.constant(3), 4, tf.constant([0, 0])), [0, 1, 2])
+  assert len(random_places(tf.constant(0), 4, tf.constant([0, 0]))) == 0
 
 
 def test_positives_are_the_teachers_neighbours_and_negatives_are_not():
@@ -117,10 +148,10 @@ def test_nearest_neighbours_are_built_for_a_backbone_without_them():
 
 def test_teacher_layers_are_its_true_outputs_even_if_first_asked_for_in_a_function():
   case = oracles.Case(oracles.config())
-  tf.function(lambda: case.teacher.layers('user')[1] + case.teacher.embedding('user'))()
+  tf.function(lambda: case.teacher.layers_of('user')[1] + case.teacher.embedding('user'))()
   expected = case.old_backbone.layers_of_all(case.teacher.graph)
   for kind in ('user', 'item'):
-    for found, layer in zip(case.teacher.layers(kind), getattr(expected, kind)):
+    for found, layer in zip(case.teacher.layers_of(kind), getattr(expected, kind)):
       assert found.numpy() is not None
       np.testing.assert_allclose(found, layer)
 

@@ -36,8 +36,9 @@ def test_self_term_gives_each_node_its_own_coefficient():
   assert case.losses(GraphSail)['graphsail_self'] == pytest.approx(expected, rel=1e-5)
 
 
-def test_local_term_squares_inside_the_mean_over_old_neighbourhoods():
-  case = oracles.Case(_config())
+@pytest.mark.parametrize('square', ['inside', 'outside'])
+def test_local_term_squares_inside_or_outside_the_mean_over_old_neighbourhoods(square):
+  case = oracles.Case(_config(square=square))
   expected = 0.
   for kind, other in _KINDS:
     gaps = []
@@ -45,8 +46,8 @@ def test_local_term_squares_inside_the_mean_over_old_neighbourhoods():
       near = oracles.neighbours(kind, node)
       before, now = (rows[kind][node] @ rows[other][near].mean(axis=0)
                      for rows in (case.old_rows, case.rows))
-      gaps.append((before - now) ** 2)
-    expected += np.mean(gaps)
+      gaps.append(before - now)
+    expected += np.mean(np.square(gaps)) if square == 'inside' else np.mean(gaps) ** 2
   assert case.losses(GraphSail)['graphsail_local'] == pytest.approx(3. * expected, rel=1e-4)
 
 

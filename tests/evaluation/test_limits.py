@@ -17,16 +17,14 @@ from graphsane_tf.graph import csr, views
     (1, 10, 512), (1, 49_152, 512), (1, 49_153, 448), (1, 65_536, 384), (1, 10**9, 384),
     (2, 65_536, 192), (2, 60_000, 192), (4, 65_536, 64), (64, 65_536, 64), (2, 0, 512)])
 def test_users_ranked_at_a_time(monkeypatch, threads, num_items, users):
-  monkeypatch.setattr(ranking, '_threads', lambda: threads)
+  monkeypatch.setattr(ranking, '_threads', lambda on_device: threads)
   assert ranking.user_chunk_size(num_items) == users
 
 
 def test_threads(monkeypatch):
   monkeypatch.setattr(ranking.parallel, 'cores', lambda: 7)
-  monkeypatch.setattr(ranking, '_has_gpu', lambda: False)
-  assert ranking._threads() == 7
-  monkeypatch.setattr(ranking, '_has_gpu', lambda: True)
-  assert ranking._threads() == 3
+  assert ranking._threads(False) == 7
+  assert ranking._threads(True) == 3
 
 
 class _Counted(ranking.Scorer):

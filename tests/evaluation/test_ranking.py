@@ -71,22 +71,28 @@ def test_no_users():
   assert ids.shape == scores.shape == (0, 2)
 
 
-@pytest.mark.parametrize('gpu', [False, True])
-def test_is_repeatable_and_traced_once(monkeypatch, gpu):
-  monkeypatch.setattr(ranking, '_has_gpu', lambda: gpu)
+@pytest.mark.parametrize('k', [5, 40])
+def test_a_device_gives_the_same_lists_and_is_traced_once(k):
+  """TensorFlow's device is the CPU here; whole numbers, whose products are exact, so that both round alike."""
   rng = np.random.default_rng(2)
-  # Whole numbers, whose products are exact.
   users, items = rng.integers(-9, 10, (200, 16)), rng.integers(-9, 10, (300, 16))
   seen = _csr(rng.random((200, 300)) < 0.1)
   scorer = ranking.DotProduct(users, items)
-  first = ranking.top_k(scorer, np.arange(200), seen, 20, 64, 128)
-  again = ranking.top_k(scorer, np.arange(200), seen, 20, 64, 128)
-  ranking.top_k(ranking.DotProduct(users[:50, :7], items[:, :7]), np.arange(50), seen, 5)
-  for one, two in zip(first, again):
-    np.testing.assert_array_equal(one, two)
-  # With a GPU the scores are TensorFlow's, which runs anywhere.
-  monkeypatch.setattr(ranking, '_has_gpu', lambda: not gpu)
-  other = ranking.top_k(scorer, np.arange(200), seen, 20, 64, 128)
-  for one, two in zip(first, other):
-    np.testing.assert_array_equal(one, two)
+  first = ranking.top_k(scorer, np.arange(200), seen, k, 64, 128, on_device=False)
+  for on_device in (False, True, True):
+    lists = ranking.top_k(scorer, np.arange(200), seen, k, 64, 128, on_device=on_device)
+    for one, two in zip(first, lists):
+      np.testing.assert_array_equal(one, two)
+  ranking.top_k(ranking.DotProduct(users[:50, :7], items[:, :7]), np.arange(50), seen, 5, on_device=True)
   assert ranking._masked_scores.experimental_get_tracing_count() == 1
+
+
+def test_a_device_ranks_with_top_k_of_tensorflow(monkeypatch):
+  scorer = ranking.DotProduct(np.eye(3, 4), np.ones((5, 4)))
+  monkeypatch.delattr(ranking.topk, '_threshold')
+  ids, _ = ranking.top_k(scorer, np.arange(3), csr.from_pairs([1], [0], 3, 5), 2, on_device=True)
+  np.testing.assert_array_equal(ids, [[0, 1], [1, 2], [0, 1]])
+
+
+def test_without_a_gpu_the_host_ranks():
+  assert ranking.has_gpu() == bool(tf.config.list_physical_devices('GPU'))

@@ -30,17 +30,6 @@ def test_select_is_top_k(kind, k):
   np.testing.assert_array_equal(columns[finite], wanted_columns.numpy()[finite])
 
 
-def test_on_a_gpu_only_top_k_is_used(monkeypatch):
-  class OnGpu(np.ndarray):
-    device = '/job:localhost/replica:0/task:0/device:GPU:0'
-
-  scores = np.random.default_rng(4).normal(size=(5, 640)).astype(np.float32)
-  wanted = topk.select(scores, 20)
-  monkeypatch.delattr(topk, '_threshold')
-  for one, other in zip(topk.select(scores.view(OnGpu), 20), wanted):
-    np.testing.assert_array_equal(one, other)
-
-
 def test_group_size():
   assert [topk.group_size(5_568, k) for k in (1, 20, 300, 1_000, 3_000)] == [64, 64, 8, 2, 1]
   assert [topk.group_size(number, 1) for number in (64, 3, 1_001, 1_000)] == [32, 1, 1, 8]

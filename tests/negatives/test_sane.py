@@ -67,6 +67,16 @@ def test_reservoir_and_probabilities_follow_the_equations(setting):
     np.testing.assert_allclose(probability[slot, size:], 0, atol=1e-6)
 
 
+def test_a_device_computes_the_same(setting):
+  """TensorFlow's device is the CPU here; all of a rebuild after the ranking."""
+  _, _, sampler, _, _ = setting
+  for start, stop in ((0, sampler.table.num_slots), (3, 9)):
+    found = sampler.running_sums(start, stop, on_device=True)
+    assert isinstance(found, tf.Tensor)
+    np.testing.assert_allclose(found, sampler.running_sums(start, stop, on_device=False), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(sampler.running_sums(start, stop), sampler.cumulative[start:stop])
+
+
 @pytest.mark.parametrize('seed', [0, 1, 2])
 def test_draws_follow_the_probabilities(setting, seed):
   _, context, sampler, _, _ = setting

@@ -32,19 +32,20 @@ def write_cell(cell: grid.Cell, blocks: int = 3, seconds: float = 5.) -> None:
     values = recall_of(cell, block)
     names = [f'{metric}@{k}' for metric in METRICS for k in Options().cutoffs]
     entries.append({'block': block, 'test': {name: float(values.mean()) for name in names},
-                    'train_seconds': seconds})
+                    'train_seconds': seconds, 'epochs': 3, 'best_epoch': 2 - block % 2})
     if 'adaptive' in cell.name:
       entries[-1]['sampler'] = {'first_rank': 10 * block + cell.seed, 'size': 300,
                                 'concentration': 4. + cell.seed}
     folder = files.make_directory(cell.folder / 'per_user')
     np.savez(folder / f'block_{block}.npz', user=np.arange(NUM_USERS), shifted=SHIFTED,
              **dict.fromkeys(names, values))
-    records += [{'block': block, 'epoch': epoch, 'validation': {'recall@20': .1 + .01 * epoch}}
-                for epoch in (1, 2)]
+    records += [{'block': block, 'epoch': epoch, 'validation': {'recall@20': .1 + .01 * epoch}, 'seconds': 1. + epoch}
+                for epoch in (1, 2, 3)]
   average = {name: float(np.mean([entry['test'][name] for entry in entries[1:]]))
              for name in (entries[0]['test'] if last else {})}
   files.write_text(cell.folder / 'metrics.jsonl', '\n'.join(map(json.dumps, records)) + '\n')
-  identity = {'config': {'blocks': {'num_incremental': blocks + 1}, 'seed': cell.seed},
+  identity = {'config': {'blocks': {'num_incremental': blocks + 1}, 'seed': cell.seed,
+                         'sampler': 'sane' if 'sane' in cell.name else 'uniform', 'sane': {'refresh_epochs': 2}},
               'data': {'dataset': cell.dataset, **({'drift_size': 'small'} if cell.dataset == 'drift' else {}),
                        'fingerprint': 'f' * 32}}
   files.write_json(cell.folder / 'config.json', identity)

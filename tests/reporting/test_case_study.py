@@ -1,6 +1,7 @@
 """The case study against a slow oracle, and on a real run of every sampler kind."""
 import numpy as np
 import pytest
+from scipy import stats
 
 from graphsane_tf.graph import csr
 from graphsane_tf.reporting import case_study, tables
@@ -73,10 +74,46 @@ def test_means_of_groups():
   drawn = {1: {'user': [1, 2, 3], 'uniform': [8., 8., 8.], 'uniform_old': [0., 4., 2.],
                'sampler': [2., 2., 2.], 'sampler_old': [1., 1., 2.]}}
   found = case_study.study_seed(groups, drawn, {(1, 1): .2, (1, 3): .5})
-  assert found['high'] == {'users': 1, 'recall': .5, 'old_share': .4, 'sampler_old_share': 1.}
-  assert found['rest'] == {'users': 1, 'recall': .2, 'old_share': .3, 'sampler_old_share': .5}
+  assert found['high'] == {'users': 1, 'recall': .5, 'recalls': {(1, 3): .5}, 'old_share': .4, 'sampler_old_share': 1.}
+  assert found['rest'] == {'users': 1, 'recall': .2, 'recalls': {(1, 1): .2}, 'old_share': .3, 'sampler_old_share': .5}
   lines = table.compare({'plain': [found], 'other': [found, found]}, 'plain')
   assert lines[1]['high']['gain'] == 0. and lines[1]['rest']['ratio'] == 1. and lines[1]['seeds'] == 2
+
+
+def _study(seed, high, rest):
+  """Recalls of users 0, 1, ... in block 1, whose first are the group that moves."""
+  recalls = {'high': high, 'rest': rest}
+  sides, first = {}, 0
+  for group, values in recalls.items():
+    sides[group] = {'users': len(values), 'recall': float(np.mean(values)), 'old_share': .1, 'sampler_old_share': .1,
+                    'recalls': {(1, first + k): value for k, value in enumerate(values)}}
+    first += len(values)
+  return {'seed': seed, **sides}
+
+
+def test_the_groups_changes_are_tested_against_each_other():
+  rng = np.random.default_rng(0)
+  plain = [_study(seed, rng.random(9), rng.random(12)) for seed in (0, 2)]
+  moved = [_study(seed, rng.random(9) + .3, rng.random(12)) for seed in (2, 1, 0)]
+  found = table.between(moved, plain)
+  # Seeds 0 and 2 are common; a user's change is the mean over them.
+  changes = {group: np.mean([[a[group]['recalls'][key] - b[group]['recalls'][key] for key in b[group]['recalls']]
+                             for a, b in ((moved[2], plain[0]), (moved[0], plain[1]))], axis=0)
+             for group in ('high', 'rest')}
+  assert found['change_gap'] == pytest.approx(changes['high'].mean() - changes['rest'].mean())
+  # Mann and Whitney's U by counting, and its p by the normal approximation that scipy's exact one is near.
+  wins = np.sum(changes['high'][:, None] > changes['rest'])
+  mean, deviation = 9 * 12 / 2, np.sqrt(9 * 12 * 22 / 12)
+  assert found['p_value'] == pytest.approx(2 * stats.norm.sf(abs(wins - mean) / deviation), abs=.02)
+  assert table.between(moved, []) == {} and table.between(moved, plain[:0]) == {}
+  lines = table.compare({'plain': plain, 'moved': moved}, 'plain')
+  assert 'p_value' not in lines[0] and lines[1]['p_holm'] == lines[1]['p_value'] == found['p_value']
+  low, high = lines[0]['high']['recall_span']
+  assert low < lines[0]['high']['recall'] < high
+  shown = table._table(lines)
+  line = dict(zip(shown['heads'], shown['cells'][1]))
+  assert line['p'] == found['p_value'] and line['95 % interval, top 15'] == '{:.4f} to {:.4f}'.format(
+      *lines[1]['high']['recall_span'])
 
 
 class _Studies:

@@ -12,7 +12,7 @@ from graphsane_tf.reporting.tables import main, metrics, movers
 from graphsane_tf.runs import grid
 from tests.reporting import fake_grid
 
-OWN = ('variants', 'parts', 'movers')
+OWN = ('backbones', 'variants', 'parts', 'movers')
 
 
 def _grid(workdir, names, datasets=('gowalla',), seeds=2, skip=()):
@@ -119,6 +119,55 @@ def test_ranks_and_wins(tmp_path):
   spread = metrics.spread(done, metrics.Metrics.rows)
   assert len(spread) == 10 and len(spread['SGCT']) == 2 * 2 * 3 * 4
   assert set(spread['SGCT-SANE']) == {2.}
+
+
+def test_the_headline_is_the_mean_gain_over_data_sets(tmp_path):
+  _, done = _grid(tmp_path, ['metrics'], datasets=('gowalla', 'yelp'), skip=('lwckd-sane',))
+  lines = metrics.headline(done, metrics.Metrics.with_partner)
+  assert [line['label'] for line in lines] == ['GraphSAIL', 'SGCT']
+  assert lines[1]['gains'] == pytest.approx({'gowalla': 10., 'yelp': 10.}) and lines[1]['mean'] == pytest.approx(10.)
+  assert (lines[0]['published'], lines[1]['published'], lines[1]['seeds']) == (11.2, 8.3, 2)
+  # From the six data sets of the published main table.
+  assert [line['from_table'] for line in lines] == pytest.approx([11.7, 9.9], abs=.05)
+  shown = {part.stem: part for part in _built(done, 'metrics')}['metrics-headline']
+  assert shown.table['heads'][:4] == ['method', 'gowalla, %', 'yelp, %', 'mean, %']
+  told, = shown.source.sentences(shown)
+  assert told.startswith('On average over 2 data sets SANE changed GraphSAIL by +10.0 %, SGCT by +10.0 % in Recall@20 '
+                         '(2 seeds; ')
+
+
+def test_other_backbones_stand_beside_their_own_fine_tuning(tmp_path):
+  _, done = _grid(tmp_path, ['backbones'], skip=('pinsage',))
+  shown = {part.stem: part for part in _built(done, 'backbones')}
+  assert list(shown) == [f'backbones-{name}-gowalla' for name in ('MGCCF', 'LightGCN', 'PinSage')]
+  assert [line['label'] for line in shown['backbones-MGCCF-gowalla'].data] == [
+      'MGCCF Fine Tune', 'MGCCF Uniform', 'MGCCF Uniform-SANE', 'MGCCF Inv_degree', 'MGCCF Inv_degree-SANE']
+  light = shown['backbones-LightGCN-gowalla']
+  assert '% to LightGCN Fine Tune' in light.table['heads'] and len(light.data) == 11
+  assert _cell(light.data, 'LightGCN SGCT-SANE')['gain'] == pytest.approx(100 * fake_grid.GAIN)
+  assert any('SANE changed LightGCN Uniform by +10.0 %' in line for line in _told(done, 'backbones'))
+
+
+def test_costs_up_to_the_best_epoch(tmp_path):
+  _, done = _grid(tmp_path, ['clustering'])
+  shown, = _built(done, 'clustering')
+  line = _cell(shown.data, 'SGCT-SANE (K-means)')
+  # Blocks 1 to 3 are best in epochs 1, 2 and 1 of 3, which take 2, 3 and 4 seconds; rebuilds before epochs 1 and 3.
+  assert line['best_epoch'] == pytest.approx(4 / 3)
+  assert line['best_seconds'] == pytest.approx((2 + 5 + 2) / 3)
+  assert line['rebuilds'] == 2.
+  row = dict(zip(shown.table['heads'], shown.table['cells'][0]))
+  assert row['epochs to best'] == line['best_epoch'] and row['s to best'] and row['rebuilds/block'] == 2.
+  assert 'epochs to best' not in _built(_grid(tmp_path / 'main', ['main'])[1], 'main')[0].table['heads']
+
+
+def test_the_ablation_marks_its_losses(tmp_path):
+  _, done = _grid(tmp_path, ['ablation'], seeds=1)
+  shown, = _built(done, 'ablation')
+  assert shown.table['heads'][:6] == ['method', 'BPR', 'KD', 'SANE', 'KL', 'end to end']
+  assert [cells[:6] for cells in shown.table['cells'][:4]] == [
+      ['Fine Tune', '✓', '', '', '', '✓'], ['SGCT', '✓', '✓', '', '', '✓'],
+      ['SGCT-hard-cluster', '✓', '✓', '✓', '', ''], ['SGCT-SANE', '✓', '✓', '✓', '✓', '✓']]
 
 
 def test_what_is_missing_is_left_out_of_ranks(tmp_path):

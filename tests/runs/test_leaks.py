@@ -36,14 +36,14 @@ def _with_other_future(log, start, seed):
 def recorded_fixture(tmp_path_factory):
   """Runs blocks 0 and 1 and returns (states, weights after every epoch of block 1); each run once."""
   log = drift.generate('small')
-  block = BlockStream(log).block(1)
-  futures = {'plain': lambda: log,
-             'test': lambda: _with_other_future(log, block.test.start, 1),
-             'validation': lambda: _with_other_future(log, block.validation.start, 2),
-             'training': lambda: _with_other_future(log, block.train.stop - 5, 1)}
 
   @functools.lru_cache(None)
-  def run(changed, variant):
+  def run(changed, variant, validation='next_half'):
+    block = BlockStream(log, validation=validation).block(1)
+    futures = {'plain': lambda: log,
+               'test': lambda: _with_other_future(log, block.test.start, 1),
+               'validation': lambda: _with_other_future(log, block.validation.start, 2),
+               'training': lambda: _with_other_future(log, block.train.stop - 5, 1)}
     weights = []
     save = BlockStore.save
 
@@ -56,7 +56,7 @@ def recorded_fixture(tmp_path_factory):
       save(self, checkpoint, tag)
 
     config = logs.tiny_config(kd='sgct', sampler='sane', train__batch_size=512, train__epochs=4,
-                              sane_variant=variant)
+                              sane_variant=variant, blocks__validation=validation)
     with pytest.MonkeyPatch.context() as patch:
       patch.setattr(BlockStore, 'save', recording)
       job = incremental.IncrementalRun(config, futures[changed](), tmp_path_factory.mktemp(changed),
@@ -70,12 +70,12 @@ def _same(a, b):
   return all(np.array_equal(a[name], b[name]) for name in a) and a.keys() == b.keys()
 
 
-@pytest.mark.parametrize('variant', ['band', 'adaptive'])
-def test_changing_the_future_changes_nothing(recorded, variant):
-  blocks, weights = recorded('plain', variant)
+@pytest.mark.parametrize('variant,validation', [('band', 'next_half'), ('adaptive', 'next_half'), ('band', 'share')])
+def test_changing_the_future_changes_nothing(recorded, variant, validation):
+  blocks, weights = recorded('plain', variant, validation)
 
   # Test rows of the block and everything later: the same weights to the last bit, and the same epoch.
-  other_blocks, other_weights = recorded('test', variant)
+  other_blocks, other_weights = recorded('test', variant, validation)
   assert len(weights) == len(other_weights)
   assert all(_same(a, b) for a, b in zip(weights, other_weights))
   for name in ('epochs', 'best_epoch', 'validation'):
@@ -83,7 +83,7 @@ def test_changing_the_future_changes_nothing(recorded, variant):
   assert blocks[1]['test'] != other_blocks[1]['test']
 
   # Validation rows too: only the epoch that is chosen may differ.
-  other_blocks, other_weights = recorded('validation', variant)
+  other_blocks, other_weights = recorded('validation', variant, validation)
   common = min(len(weights), len(other_weights))
   assert all(_same(a, b) for a, b in zip(weights[:common], other_weights[:common]))
   assert blocks[1]['validation'] != other_blocks[1]['validation']

@@ -3,7 +3,9 @@ import types
 
 import pytest
 
+from graphsane_tf.blocks.stream import BlockStream
 from graphsane_tf.data.spec import DataSpec
+from graphsane_tf.reporting import tables
 from graphsane_tf.runs import tuning
 from tests import logs
 
@@ -58,3 +60,18 @@ def test_the_report_of_a_search(tmp_path):
   assert cells['test Recall@20'] == .25
   assert cells['validation Recall@20'] == .3
   assert cells['validation Recall@20 of the starting values'] == .2
+
+
+def test_the_grid_has_the_values_of_the_sensitivity_tables():
+  for field, name in (('clustering.num_clusters', 'clusters_k'), ('sane.size', 'reservoir_q')):
+    table, = tables.select([name])
+    assert {row.overrides[field] for row in table.rows} == set(tuning.GRID[field])
+  assert len(tuning.points(tuning.GRID)) == 15
+  assert tuning.points({'a': (1, 2), 'b': (3,)}) == [{'a': 1, 'b': 3}, {'a': 2, 'b': 3}]
+
+
+@pytest.mark.parametrize('base,blocks,note', [
+    (.6, 4, True), (.7, 4, True), (.8, 2, True), (.8, 4, False), (.91, 1, False)])
+def test_a_base_block_of_ten_blocks_is_advised(base, blocks, note):
+  log = logs.random_log(rows=900, users=40, items=60)
+  assert bool(tuning.size_note(BlockStream(log, base, blocks))) == note

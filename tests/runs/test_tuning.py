@@ -97,3 +97,31 @@ def test_values_that_the_search_cannot_try_are_left_to_it(tmp_path):
       'clustering.num_clusters': 5, 'sane.size': 50, 'sane.strength': 1.,
       'train.num_sampler_negatives': 2, 'sane.start_rank': 201, 'train.learning_rate': 1e-3}
   assert not tuning.contains(tuning.SPACE['sane.size'], 20)
+
+
+def test_the_appendix_tunes_the_backbone_first_and_then_a_grid(tmp_path, monkeypatch):
+  monkeypatch.setattr(tuning, 'BACKBONE', {'train.base_learning_rate': (1e-9, 3e-2)})
+  monkeypatch.setattr(tuning, 'GRID', {'clustering.num_clusters': (5,), 'sane.size': (50, 100)})
+  tested = []
+  evaluate = incremental.IncrementalRun.evaluate
+  monkeypatch.setattr(incremental.IncrementalRun, 'evaluate', lambda run, context, held, *vectors: (
+      tested.append(run.workdir.name), evaluate(run, context, held, *vectors))[1])
+  lines = []
+  def tuner():
+    return tuning.Tuner(_config(), _LOG, DataSpec('test'), tmp_path / 'tune', log=lines.append, search='appendix')
+  found = tuner().run(1)
+  cells = dict(found['cells'])
+  backbones = [line for line in lines if line.startswith('backbone ')]
+  values = [float(line.split()[-1]) for line in backbones]
+  assert len(values) == 2 and cells['train.base_learning_rate'] == (1e-9, 3e-2)[int(np.argmax(values))]
+  assert found['trials'] == 2 and found['pruned'] == 0 and cells['clustering.num_clusters'] == 5
+  assert cells['uniform negatives (N1)'] == 8
+  trials = [line for line in lines if line.startswith('trial ') and 'beta' in line]
+  assert sorted(line.split()[line.split().index('size') + 1] for line in trials) == ['100', '50']
+  # Only the base run, which is evaluated as every run is, and the chosen values see test rows.
+  assert {name.split('-')[0] for name in tested} == {'base', 'chosen'}
+  assert sum(line.startswith('note: the base block has 4.5 times the rows of block 1') for line in lines) == 1
+  before = len(tested)
+  assert tuner().run(1) == found and len(tested) == before
+  with pytest.raises(UserError, match='another kind of search'):
+    _tuner(tmp_path / 'tune')

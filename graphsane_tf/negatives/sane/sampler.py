@@ -1,15 +1,16 @@
 """The sampler: reservoirs of every user, rebuilt every few epochs, and draws from them."""
-from typing import Dict
+from typing import Dict, Optional
 
 import numpy as np
 import tensorflow as tf
 
 from graphsane_tf import clustering
+from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr
 from graphsane_tf.negatives.base import Draw, NegativeSampler, Report
 from graphsane_tf.negatives.dns import hardest_choice, hardest_probabilities
 from graphsane_tf.negatives.ranked import ItemTable, Rankings
-from graphsane_tf.negatives.sane import posterior
+from graphsane_tf.negatives.sane import device, posterior
 from graphsane_tf.negatives.sane.bands import BANDS
 from graphsane_tf.negatives.sane.interests import Categories, SoftCategories
 from graphsane_tf.negatives.sane.shifts import SHIFTS
@@ -115,8 +116,25 @@ class Sane(NegativeSampler):
     if epoch == 0:
       self.shift.fit()
     for start, stop in self.table.chunks(self.size * self.interests.floats_an_item):
-      probability = self.explain(start, stop)['probability']
-      self.cumulative[start:stop].assign(np.cumsum(probability, axis=1, dtype=np.float32))
+      self.cumulative[start:stop].assign(self.running_sums(start, stop))
+
+  def running_sums(self, start: int, stop: int, on_device: Optional[bool] = None):
+    """[n, size] float32 running sums of the probabilities of slots start to stop - 1.
+
+    Args:
+      start, stop: the slots.
+      on_device: whether TensorFlow's device computes them; None asks whether that is a GPU. A shift by evidence
+        and soft memberships are the host's in any case.
+    """
+    options = self.config.sane
+    on_device = ranking.has_gpu() if on_device is None else on_device
+    if not on_device or options.shift != 'printed' or options.soft_membership:
+      return np.cumsum(self.explain(start, stop)['probability'], axis=1, dtype=np.float32)
+    category, number = self.interests.category, self.interests.num_categories
+    current, previous = (device.histogram(edges, start, stop, category, number)
+                         for edges in (self._current, self._previous))
+    return device.cumulative(self.items[start:stop], self.table.count[start:stop], category, current, previous, options,
+                             self.balancing)
 
   def _histogram(self, edges: csr.Csr, start: int, stop: int) -> np.ndarray:
     """[n, K] interactions of slots start to stop - 1 in each category."""

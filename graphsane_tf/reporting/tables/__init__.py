@@ -31,6 +31,7 @@ REGISTRY = Registry('table', {
     'clusters_k': f'{_PACKAGE}.sensitivity:ClustersK',
     'reservoir_q': f'{_PACKAGE}.sensitivity:ReservoirQ',
     'peers': f'{_PACKAGE}.peers:Peers',
+    'backbones': f'{_PACKAGE}.backbones:Backbones',
     'variants': f'{_PACKAGE}.variants:Variants',
     'parts': f'{_PACKAGE}.parts:Parts',
     'movers': f'{_PACKAGE}.movers:Movers',

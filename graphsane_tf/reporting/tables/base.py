@@ -10,6 +10,8 @@ from graphsane_tf.runs.grid import Row
 _INTERVALS = 'Intervals: 95 %, Student\'s t over seeds; a single seed has none.'
 _TESTED = ('p: Wilcoxon signed-rank test over (block, user) pairs, each with its mean over seeds, two-sided; '
            'p (Holm): corrected for the comparisons of this table.')
+_COSTS = ('Epochs and seconds to best: up to the epoch that validation chose, means over blocks and seeds; rebuilds: '
+          'of the sampler in a block, each of which ranks all items where it has a reservoir.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Table:
     published: stems of the files in graphsane_tf/reporting/paper_results with its numbers, the first that has a value
       counts.
     in_paper: whether it is one of the paper's, which `--what=all` means.
+    costs: whether it shows what the way to the best epoch took: epochs, seconds, rebuilds of the sampler.
     told: how the report names a change in its sentences, with {label} and {partner} of the row.
   """
   title: str = ''
@@ -52,6 +55,7 @@ class Table:
   reference: Row
   published: Tuple[str, ...] = ()
   in_paper: bool = False
+  costs: bool = False
   told: str = '{label} changes {partner}'
 
   def __init__(self, name: str):
@@ -81,7 +85,12 @@ class Table:
   def build_for(self, done: FinishedGrid, dataset: str, analyses=None) -> List[Shown]:
     """The same for one data set; [] if no row is finished."""
     del analyses
-    lines = comparison.rows(done, dataset, self.rows, self.reference, self.published)
+    return self.lines_for(done, dataset, self.rows, self.reference)
+
+  def lines_for(self, done: FinishedGrid, dataset: str, rows: Sequence[Row], reference: Row, name: str = ''
+               ) -> List[Shown]:
+    """A table of some of its rows, relative to one of them; `name` tells it from others of the same data set."""
+    lines = comparison.rows(done, dataset, rows, reference, self.published)
     if not any(line['seeds'] for line in lines):
       return []
     notes = [_INTERVALS]
@@ -89,13 +98,12 @@ class Table:
       notes.append(_TESTED)
     if any(line['published'] is not None for line in lines):
       notes.append(published.DIFFERENCE)
-    return [self.show(dataset, self.table_of(lines), lines, ' '.join(notes),
-                      title=f'{self.title}, {dataset}, test Recall@20',
+    if self.costs:
+      notes.append(_COSTS)
+    return [self.show(dataset, comparison.grid_table(lines, reference.label, self.costs), lines, ' '.join(notes),
+                      title=f'{self.title}{name and f": {name}"}, {dataset}, test Recall@20',
+                      stem=f'{self.name}-{name}-{dataset}' if name else '',
                       best='average' if comparison.comparable_seeds(lines) else '')]
-
-  def table_of(self, lines: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """Heads and cells of lines from `comparison.rows`."""
-    return comparison.grid_table(lines, self.reference.label)
 
   def show(self, dataset: str, table: Dict[str, Any], data: Any, note: str, *, title: str = '', stem: str = '',
            best: str = '') -> Shown:

@@ -1,17 +1,22 @@
 """The case study: users whose interests move against the others, by negative sampler."""
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+from scipy import stats
 
 from graphsane_tf.evaluation import significance
-from graphsane_tf.reporting import wording
+from graphsane_tf.reporting import comparison, wording
 from graphsane_tf.reporting.tables import samplers
 from graphsane_tf.reporting.tables.base import Table, line_of
 
 _NOTE = ('The 15 % of users with the largest interest shift (K-means with 10 clusters on SGCT\'s item embeddings) '
          'against the other 85 %; users with rows in a block and in the one before. Old positives: share of items '
          'from earlier blocks among the negatives of one replayed epoch with the finished model; "in its own '
-         'slots" is without uniform ones.')
+         'slots" is without uniform ones. Intervals: 95 %, Student\'s t over seeds. p: Mann-Whitney test, two-sided, '
+         'of whether the change of a (block, user) against uniform negatives, mean over seeds, is the same in both '
+         'groups; p (Holm): corrected for the samplers of this table.')
 # One sampler and seed: group to what was measured, from `reporting.case_study.study_seed`.
-Study = Dict[str, Dict[str, Any]]
+Study = Dict[str, Any]
 
 
 def compare(studies: Dict[str, List[Study]], reference: str) -> List[Dict[str, Any]]:
@@ -22,8 +27,9 @@ def compare(studies: Dict[str, List[Study]], reference: str) -> List[Dict[str, A
     reference: label of the uniform sampler.
 
   Returns:
-    One dict a label: label, seeds, and for each group a dict of users (a seed's mean), recall, low,
-    high, gain (% of recall), old_share, sampler_old_share, ratio (of old_share to the reference's).
+    One dict a label: label, seeds, for each group a dict of users (a seed's mean), recall, recall_span and
+    old_share_span (95 % over seeds, None for one), gain (% of recall), old_share, sampler_old_share, ratio (of
+    old_share to the reference's), and for all but the reference those of `between`.
   """
   def mean(label, group, name):
     values = [study[group][name] for study in studies.get(label, [])
@@ -37,24 +43,74 @@ def compare(studies: Dict[str, List[Study]], reference: str) -> List[Dict[str, A
       old, base_old = mean(label, group, 'old_share'), mean(reference, group, 'old_share')
       line[group] = {
           'users': mean(label, group, 'users').mean,
-          'recall': recall.mean if recall else None, 'low': recall.low if recall else None,
-          'high': recall.high if recall else None,
+          'recall': recall.mean if recall else None, 'recall_span': _span(recall), 'old_share_span': _span(old),
           'gain': 100 * (recall.mean / base.mean - 1) if recall and base and base.mean else None,
           'old_share': old.mean, 'sampler_old_share': mean(label, group, 'sampler_old_share').mean,
           'ratio': old.mean / base_old.mean if base_old and base_old.mean else None}
+    if label != reference:
+      line.update(between(of_seeds, studies.get(reference, [])))
     lines.append(line)
+  comparison.correct(lines)
   return lines
+
+
+def _span(interval: Optional[significance.Interval]) -> Optional[Tuple[float, float]]:
+  if interval is None or interval.low is None or interval.high is None:
+    return None
+  return interval.low, interval.high
+
+
+def between(ours: Sequence[Study], plain: Sequence[Study]) -> Dict[str, float]:
+  """Whether a sampler changes the recall of one group by more than that of the other.
+
+  The change of a (block, user) is the mean over the seeds that count them in the group; ranks of the two groups'
+  changes are compared, as they are different users.
+
+  Args:
+    ours: one study a seed.
+    plain: the same of the reference; studies of one seed are compared.
+
+  Returns:
+    change_gap (mean change of the group that moves minus that of the others) and p_value; {} where one has no users.
+  """
+  changes = {}
+  by_seed = {study['seed']: study for study in plain if 'seed' in study}
+  pairs = [(study, by_seed[study['seed']]) for study in ours if study.get('seed') in by_seed]
+  for group in ('high', 'rest'):
+    of_key: Dict[tuple, List[float]] = {}
+    for mine, other in pairs:
+      recalls, base = mine[group].get('recalls', {}), other[group].get('recalls', {})
+      for key in recalls.keys() & base.keys():
+        of_key.setdefault(key, []).append(recalls[key] - base[key])
+    changes[group] = np.array([np.mean(of_key[key]) for key in sorted(of_key)])
+  if not all(len(values) for values in changes.values()):
+    return {}
+  test = stats.mannwhitneyu(changes['high'], changes['rest'])
+  return {'change_gap': float(changes['high'].mean() - changes['rest'].mean()), 'p_value': float(test.pvalue)}
 
 
 def _table(lines: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
   groups = {'high': 'top 15', 'rest': 'other 85'}
-  heads = ['sampler', *[f'{what}, {name}' for name in groups.values() for what in ('Recall@20', 'change %')],
-           *[f'{what}, {name}' for name in groups.values()
-             for what in ('old positives', 'ratio to uniform', 'in its own slots')], 'seeds']
-  cells = [[line['label'], *[line[group][name] for group in groups for name in ('recall', 'gain')],
-            *[line[group][name] for group in groups for name in ('old_share', 'ratio', 'sampler_old_share')],
-            line['seeds']] for line in lines]
-  return {'heads': heads, 'cells': cells}
+  def told(span):
+    return None if span is None else f'{span[0]:.4f} to {span[1]:.4f}'
+  columns: Dict[str, List[Any]] = {'sampler': [line['label'] for line in lines]}
+  for group, name in groups.items():
+    columns.update({
+        f'Recall@20, {name}': [line[group]['recall'] for line in lines],
+        f'95 % interval, {name}': [told(line[group]['recall_span']) for line in lines],
+        f'change %, {name}': [line[group]['gain'] for line in lines]})
+  columns.update({
+      'gap of changes': [line.get('change_gap') for line in lines], 'p': [line.get('p_value') for line in lines],
+      'p (Holm)': [line.get('p_holm') for line in lines]})
+  for group, name in groups.items():
+    columns.update({
+        f'old positives, {name}': [line[group]['old_share'] for line in lines],
+        f'interval of old positives, {name}': [told(line[group]['old_share_span']) for line in lines],
+        f'ratio to uniform, {name}': [line[group]['ratio'] for line in lines],
+        f'in its own slots, {name}': [line[group]['sampler_old_share'] for line in lines]})
+  columns['seeds'] = [line['seeds'] for line in lines]
+  columns = {head: values for head, values in columns.items() if any(value is not None for value in values)}
+  return {'heads': list(columns), 'cells': [list(cells) for cells in zip(*columns.values())]}
 
 
 class CaseStudy(Table):
@@ -78,6 +134,9 @@ class CaseStudy(Table):
     ratio = line['high']['ratio']
     old = '' if ratio is None else (f'; old positives are {ratio:.1f} times as frequent among their negatives as '
                                     'with uniform ones')
+    test = 'no test' if 'p_value' not in line else (
+        f'Mann-Whitney p = {line["p_value"]:.2g} between the groups\' changes, with Holm\'s correction '
+        f'{line["p_holm"]:.2g}')
     return [f'{shown.dataset}: with SANE the Recall@20 of the 15 % of users with the largest interest shift '
             f'changed by {line["high"]["gain"]:+.1f} %, that of the others by {line["rest"]["gain"]:+.1f} % '
-            f'({wording.counted(line["seeds"])}, no test){old}.']
+            f'({wording.counted(line["seeds"])}, {test}){old}.']

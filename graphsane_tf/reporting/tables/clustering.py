@@ -16,3 +16,4 @@ class Clustering(Table):
   rows = tuple(row for plain in DISTILLERS for row in _pair(plain))
   published = ('clustering_yelp', 'clustering_taobao14')
   in_paper = True
+  costs = True

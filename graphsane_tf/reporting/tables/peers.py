@@ -4,7 +4,7 @@ from typing import Any, Dict, List
 import numpy as np
 
 from graphsane_tf.evaluation import significance
-from graphsane_tf.reporting import wording
+from graphsane_tf.reporting import comparison, wording
 from graphsane_tf.reporting.comparison import METRIC, FinishedGrid
 from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.methods import FINE_TUNE, SGCT, with_sane
@@ -49,7 +49,7 @@ class Peers(Table):
     for part in shown:
       lines = [*part.data, *untouched(done, dataset, FINE_TUNE)]
       part.data[:] = lines
-    return [self.show(part.dataset, self.table_of(part.data), part.data, f'{part.note} {_NOTE}', title=part.title)
+    return [self.show(part.dataset, comparison.grid_table(part.data, self.reference.label, self.costs), part.data, f'{part.note} {_NOTE}', title=part.title)
             for part in shown]
 
   def sentences(self, shown):

@@ -14,6 +14,7 @@ class Time(Table):
   rows = (FINE_TUNE, *samplers.ROWS, FULL)
   reference = FULL
   in_paper = True
+  costs = True
 
   def pictures(self, drawn, shown):
     return [(drawn.recall_against_time(shown.data), f'Recall against training time, {shown.dataset}')]
