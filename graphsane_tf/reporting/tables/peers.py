@@ -47,10 +47,9 @@ class Peers(Table):
   def build_for(self, done, dataset, analyses=None):
     shown = super().build_for(done, dataset, analyses)
     for part in shown:
-      lines = [*part.data, *untouched(done, dataset, FINE_TUNE)]
-      part.data[:] = lines
-    return [self.show(part.dataset, comparison.grid_table(part.data, self.reference.label, self.costs), part.data, f'{part.note} {_NOTE}', title=part.title)
-            for part in shown]
+      part.data.extend(untouched(done, dataset, FINE_TUNE))
+    return [self.show(part.dataset, comparison.grid_table(part.data, self.reference.label), part.data,
+                      f'{part.note} {_NOTE}', title=part.title) for part in shown]
 
   def sentences(self, shown):
     finished = [line for line in shown.data if line['seeds']]
