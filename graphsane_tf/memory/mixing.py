@@ -146,14 +146,16 @@ def mix(mixture: Mixture, user_vectors, item_vectors, recollection: Recollection
   """
   user_vectors, item_vectors = (np.asarray(part, np.float32) for part in (user_vectors, item_vectors))
   scale = user_scale(user_vectors, item_vectors) * np.float32(mixture.graph)
-  popularity = np.full((len(user_vectors), 1), mixture.recent, np.float32)
+  # Short beside an item's own vector, so that it does not count in cosines of items.
+  length = np.float32(1e-3 * max(np.linalg.norm(item_vectors, axis=1).mean(), 1e-6))
+  popularity = np.full((len(user_vectors), 1), mixture.recent / length, np.float32)
   weights = recollection.weights if mixture.memory else None
   if weights is None:
     profile = None
   else:
     profile = (recollection.profile() if profile is None else profile) * np.float32(mixture.memory)
   return Mixed(np.hstack([user_vectors * scale[:, None], popularity]),
-               np.hstack([item_vectors, recollection.recent()[:, None]]), profile, weights)
+               np.hstack([item_vectors, length * recollection.recent()[:, None]]), profile, weights)
 
 
 def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.Csr, users: np.ndarray,

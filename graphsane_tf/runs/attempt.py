@@ -8,14 +8,18 @@ from graphsane_tf import files
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.data import growing
 from graphsane_tf.runs import capacity, changes, gate
-from graphsane_tf.runs.store import Store
+from graphsane_tf.runs.store import Store, evidences_of
 from graphsane_tf.training import assembly, optimizers
+from graphsane_tf.training import scoring as scoring_lib
 from graphsane_tf.training.block import BlockTrainer, Model, new_model
+from graphsane_tf.training.scoring import Scoring
 from graphsane_tf.training.store import BlockStore
 
 Say = Callable[[str], None]
 # With fewer rows held out than this nothing can be measured, and more than this tell nothing more.
 MIN_HELD, MAX_HELD = 20, 20_000
+# Updates whose evidence about mixtures counts.
+_MAX_EVIDENCES = 10
 # Metrics that are printed.
 SHOWN = (gate.SELECTION_METRIC, 'ndcg@20')
 
@@ -78,6 +82,8 @@ class Attempt:
       self._middle = self._between_baskets((self._cut + self._stop) // 2, self._cut + 1)
     self._number = store.versions.next_number()
     self._seconds: Dict[str, float] = {}
+    self._evidences = evidences_of(parent)
+    self._before: Optional[Scoring] = None
 
   def run(self) -> Outcome:
     """Trains, judges and publishes or refuses."""
@@ -89,7 +95,7 @@ class Attempt:
     refused = manifest['gate']['decision'] == 'refused'
     context, model = judged if refused else self._final(previous, manifest)
     self._say('writing the version')
-    scorer = assembly.scorer_of(self._config, context, model)
+    scorer = self._scoring(context)(*model.backbone.representer(model.graph)())
     manifest['drift'] = changes.facts(self._log, context, scorer, previous and previous[2])
     manifest['seconds'] = self._seconds
     store.stage(self._kept, context, model, scorer, manifest, started)
@@ -132,7 +138,22 @@ class Attempt:
       return None
     context = self._store.context_of(self._parent, self._kept)
     model = self._store.model(self._parent, context)
-    return model, context, assembly.scorer_of(self._config, context, model)
+    self._before = Scoring(self._config, context, self._evidences)
+    return model, context, self._before(*model.backbone.representer(model.graph)())
+
+  def _scoring(self, context: BlockContext) -> Scoring:
+    """How a model of today's rows ranks."""
+    return Scoring(self._config, context, self._evidences, self._before)
+
+  def _study(self, context: BlockContext, previous) -> None:
+    """What today's rows, but for those held out, say about mixtures, by yesterday's model and memory."""
+    if self._before is None:
+      return
+    model = previous[0]
+    user_vectors, item_vectors = model.backbone.representer(model.graph)()
+    told = self._before.evidence(user_vectors, item_vectors, context, context.own, (self._config.seed, self._index))
+    if told:
+      self._evidences = [*self._evidences, told][-_MAX_EVIDENCES:]
 
   def _train(self, folder: str, config, context: BlockContext, previous, validate) -> Tuple[Dict[str, Any], Model]:
     """Trains in a folder of its own, from where it was cut off."""
@@ -154,7 +175,9 @@ class Attempt:
     context = store.context(self._kept, block)
     self._say(f'choosing the epochs: {self._cut - self._first:,} rows to train on, {self._middle - self._cut:,} to '
               f'choose with, {self._stop - self._middle:,} to judge with')
-    validate = assembly.validator(config, log, block, context)
+    self._study(context, previous)
+    scoring = self._scoring(context)
+    validate = assembly.validator(config, log, block, context, scoring)
     state, model = self._train('choose', config, context, previous, validate)
     began = time.perf_counter()
     rows = slice(self._middle, self._stop)
@@ -162,7 +185,7 @@ class Attempt:
     models = {'trained': model}
     if previous is not None:
       models['graph_only'] = _moved(config, context, previous[0])
-    measured = {name: judge.measure(assembly.scorer_of(config, context, move), context)
+    measured = {name: judge.measure(scoring(*move.backbone.representer(move.graph)()), context)
                 for name, move in models.items()}
     if previous is not None:
       measured['current'] = judge.measure(previous[2], previous[1])
@@ -217,7 +240,7 @@ class Attempt:
                     'waiting': sum(part['rows'] for part in parts[:-1]),
                     'files': [{name: part[name] for name in ('file', 'sha256')} for part in parts]},
         'trained': {'epochs': epochs, 'epochs_from': epochs_from, 'rows': [self._first, self._stop]},
-        'measured': measured, 'gate': verdict}
+        'measured': measured, 'gate': verdict, 'mixing': [scoring_lib.to_json(one) for one in self._evidences]}
 
   def _final(self, previous, manifest) -> Tuple[BlockContext, Model]:
     """The model that is served: the same move, with all rows."""

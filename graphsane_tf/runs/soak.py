@@ -157,7 +157,7 @@ class Soak:
       # Rows and ids have one order, in whichever files they come: otherwise figures would mean nothing.
       assert np.array_equal(one[:rows], other[:rows])
     context = store.context_of(manifest, kept)
-    scorer = assembly.scorer_of(store.config, context, store.model(manifest, context))
+    scorer = assembly.scorer_of(store.config, context, store.model(manifest, context), stores.evidences_of(manifest))
     return {'version': manifest['number'], **self._measured(day, lambda judge: judge.measure(scorer, context))}
 
   def _updated(self, path: pathlib.Path, day: int, publish: Optional[str] = None) -> Dict[str, Any]:

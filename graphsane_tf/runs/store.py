@@ -21,7 +21,7 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.runs import folder
 from graphsane_tf.serving import export, versions
-from graphsane_tf.training import assembly
+from graphsane_tf.training import assembly, scoring
 from graphsane_tf.training.block import Model, new_model
 
 FORMAT = 1
@@ -209,7 +209,7 @@ class Store:
     """How a version ranks, from its weights and rows."""
     manifest = self.versions.check(self.manifest(number)['number'])
     context = self.context_of(manifest, self.log())
-    return assembly.scorer_of(self.config, context, self.model(manifest, context))
+    return assembly.scorer_of(self.config, context, self.model(manifest, context), evidences_of(manifest))
 
   def stage(self, kept: growing.KeptLog, context: BlockContext, model: Model, scorer: ranking.DotProduct,
             manifest: Dict[str, Any], started: float) -> None:
@@ -226,8 +226,8 @@ class Store:
     files.remove(self.staging)
     log, began = kept.interactions, time.perf_counter()
     with files.writing(self.staging, tf.errors.OpError):
-      export.export_block(self.staging, scorer.user_vectors, scorer.item_vectors, log.user_ids[:context.num_users],
-                          log.item_ids[:context.num_items], context.history, context.popularity)
+      export.export_scorer(self.staging, scorer, log.user_ids[:context.num_users], log.item_ids[:context.num_items],
+                           context.history, context.popularity)
       extra = files.make_directory(self.staging / versions.EXTRA)
       model.checkpoint().write(str(extra / 'model'))
       times, now = log.time[:context.num_rows], time.perf_counter()
@@ -264,6 +264,11 @@ def read_rows(path, columns: csv.Columns, min_rating: Optional[float], categorie
                       f'{columns.rating or "rating"}.')
   left_out = ['category'] if categories is False else []
   return [table.drop_columns([name for name in left_out if name in table.column_names]) for table in tables]
+
+
+def evidences_of(manifest: Optional[Dict[str, Any]]) -> List[scoring.Evidence]:
+  """What the updates up to a version have shown about mixtures."""
+  return [scoring.from_json(one) for one in (manifest or {}).get('mixing', [])]
 
 
 def held(path):
