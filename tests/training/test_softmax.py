@@ -3,7 +3,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from graphsane_tf import negatives
 from graphsane_tf.negatives.base import Draw, NoSampler
+from graphsane_tf.testing import distillers
 from graphsane_tf.training.softmax import Softmax
 from tests import logs, objective
 from tests.training import test_objective as hand
@@ -112,3 +114,21 @@ def test_a_step_that_is_the_whole_block():
   taken = np.isin(items, context.items)
   assert 0 < taken.sum() < len(items)
   np.testing.assert_allclose(count, taken + 3 / len(items), rtol=1e-4)
+
+
+@pytest.mark.parametrize('sampler,changes', [
+    *((name, {}) for name in sorted(negatives.REGISTRY)),
+    ('sane', {'sane__candidates': 2}), ('dns', {'train__num_negatives': 2})])
+def test_every_sampler_has_slots_in_it(tmp_path, sampler, changes):
+  """Also those that choose, and without any uniform negative; the slots matter."""
+  bench = distillers.Bench(tmp_path)
+  losses = {}
+  for name in (sampler, 'uniform'):
+    trainer, _ = bench.trainer(distillers.config_of('none', sampler=name, train__loss='softmax', **changes))
+    trainer.sampler.refresh(*trainer.represent(), 0)
+    with tf.GradientTape() as tape:
+      losses[name] = bench.losses(trainer)['softmax']
+    gradients = tape.gradient(losses[name], trainer.model.backbone.trainable_variables)
+    assert np.isfinite(losses[name])
+    assert all(np.isfinite(tf.convert_to_tensor(gradient)).all() for gradient in gradients)
+  assert (losses[sampler] == losses['uniform']) == (sampler == 'uniform')
