@@ -1,6 +1,11 @@
 """Which tests look for faults in which file: `tests.mutation` runs them in this order."""
 from typing import List, Tuple
 
+# Imports everything, and whole runs of a minute and more: only for what all others have let pass.
+_FROZEN = 'tests/test_frozen.py'
+_LONG = (_FROZEN, 'tests/runs/test_incremental.py', 'tests/training/test_methods.py', 'tests/runs/test_folder.py',
+         'tests/training/test_learning.py', 'tests/reporting/test_comparison.py')
+
 _OBJECTIVE = 'tests/training/test_objective.py'
 _STEP = [_OBJECTIVE, 'tests/training/test_step.py', 'tests/benchmarking/test_plain.py',
          'tests/training/test_methods.py']
@@ -8,9 +13,10 @@ _RUN = ['tests/runs/test_incremental.py', 'tests/training/test_learning.py',
         'tests/training/test_methods.py']
 _FOLDER = ['tests/training/test_store.py', 'tests/runs/test_damage.py',
            'tests/runs/test_folder.py', 'tests/runs/test_disk.py', *_RUN]
-_SAMPLER = ['tests/negatives/test_samplers.py', 'tests/negatives/test_behaviour.py',
+_EDGES = 'tests/negatives/test_edges.py'
+_SAMPLER = [_EDGES, 'tests/negatives/test_samplers.py', 'tests/negatives/test_behaviour.py',
             'tests/negatives/test_training.py']
-_SANE = ['tests/negatives/test_sane.py', 'tests/negatives/test_adaptive.py',
+_SANE = ['tests/negatives/test_sane.py', _EDGES, 'tests/negatives/test_adaptive.py',
          'tests/negatives/test_samplers.py', 'tests/training/test_drift_is_found.py',
          'tests/negatives/test_behaviour.py', 'tests/negatives/test_training.py']
 _DISTILLER = ['tests/distillation', 'tests/training/test_methods.py']
@@ -36,7 +42,7 @@ _TESTS = {
     'runs/screen.py': ['tests/runs/test_screen_text.py', 'tests/runs/test_screen.py'],
     'runs/tuning.py': ['tests/runs/test_search.py', 'tests/runs/test_tuning.py'],
     'runs/workdir.py': ['tests/runs/test_workdir.py', 'tests/runs/test_incremental.py'],
-    'negatives/base.py': ['tests/negatives/test_samplers.py', _OBJECTIVE,
+    'negatives/base.py': [_EDGES, 'tests/negatives/test_samplers.py', _OBJECTIVE,
                           'tests/negatives/test_behaviour.py'],
     'negatives/ranked.py': ['tests/negatives/test_ranked.py', *_SANE],
     'negatives/sane': _SANE,
@@ -56,7 +62,7 @@ _TESTS = {
                               'tests/negatives/test_ranked.py', 'tests/evaluation/test_ranking.py'],
     'evaluation/significance.py': ['tests/evaluation/test_significance.py',
                                    'tests/reporting/test_comparison.py'],
-    'graph/topk.py': ['tests/graph/test_topk.py', 'tests/graph/test_knn.py',
+    'graph/topk.py': ['tests/graph/test_topk.py', 'tests/graph/test_topk_parts.py', 'tests/graph/test_knn.py',
                       'tests/negatives/test_ranked.py', 'tests/evaluation/test_protocol.py'],
     'reporting/audit.py': [_LIMITS, 'tests/reporting/test_audit.py'],
     'blocks/batch.py': [_OBJECTIVE, 'tests/distillation', *_STEP[1:]],
@@ -66,11 +72,17 @@ _TESTS = {
 }
 
 
-def tests_of(path: str) -> Tuple[List[str], str]:
-  """Tests that look for faults in a file of the package, the likeliest first, and pytest's -k."""
+def tests_of(path: str, long: bool = False) -> Tuple[List[str], str]:
+  """Tests that look for faults in a file of the package, the likeliest first, and pytest's -k.
+
+  Args:
+    path: the file, from the project's folder.
+    long: whole runs, too.
+  """
   name = path.removeprefix('graphsane_tf/')
   folder, _, file = name.rpartition('/')
   if name in _TESTS or folder in _TESTS:
-    return list(dict.fromkeys(_TESTS.get(name) or _TESTS[folder])), ''
+    tests = dict.fromkeys([*(_TESTS.get(name) or _TESTS[folder]), _FROZEN])
+    return [test for test in tests if long or test not in _LONG], ''
   # A sampler's own tests have its name in theirs.
-  return _SAMPLER, file.removesuffix('.py')
+  return _SAMPLER, f"{file.removesuffix('.py')} or test_edges"
