@@ -200,11 +200,11 @@ class _Watch:
   """A plugin for pytest: tests in the order of the command line, each with a limit, and which one failed."""
 
   def __init__(self, tests: List[str], failed: pathlib.Path):
-    self._tests = tests
+    self._paths = [os.path.abspath(test.split('::')[0]) for test in tests]
     self._failed = failed
 
   def _place(self, path) -> int:
-    return next((k for k, test in enumerate(self._tests) if str(path).startswith(os.path.abspath(test))), 0)
+    return next((k for k, place in enumerate(self._paths) if str(path).startswith(place)), 0)
 
   @pytest.hookimpl(trylast=True)
   def pytest_collection_modifyitems(self, items):
@@ -217,8 +217,7 @@ class _Watch:
 
   def _note(self, report):
     if report.failed:
-      test = self._tests[self._place(os.path.abspath(report.nodeid))]
-      self._failed.write_text(json.dumps([test, report.nodeid]))
+      self._failed.write_text(report.nodeid)
 
   pytest_runtest_logreport = pytest_collectreport = _note
 
@@ -227,7 +226,7 @@ class Server:
   """Runs tests in forks of a process that has imported TensorFlow and never called it."""
 
   def __init__(self, folder: pathlib.Path):
-    self._output, self._failed = folder / 'output.txt', folder / 'failed.json'
+    self._output, self._failed = folder / 'output.txt', folder / 'failed.txt'
     # pylint: disable=g-import-not-at-top,unused-import
     import graphsane_tf
     import optuna
@@ -240,15 +239,15 @@ class Server:
     import tf_keras
     sys.dont_write_bytecode = True
 
-  def run(self, tests: List[str], keyword: str) -> Tuple[str, float, Tuple[str, str]]:
+  def run(self, tests: List[str], keyword: str) -> Tuple[str, float, str]:
     """Runs tests until one fails.
 
     Args:
-      tests: files or folders, in the order in which they are run.
+      tests: files, folders or pytest's names of tests, in the order in which they are run.
       keyword: what is run of them (pytest's -k); '' is everything.
 
     Returns:
-      'killed', 'survived' or 'timeout', the seconds, and what failed: which of `tests`, and pytest's name of it.
+      'killed', 'survived' or 'timeout', the seconds, and pytest's name of what failed.
     """
     started = time.monotonic()
     self._failed.unlink(missing_ok=True)
@@ -264,17 +263,15 @@ class Server:
       if seconds > _PATIENCE:
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        return 'timeout', seconds, ('', '')
+        return 'timeout', seconds, ''
       time.sleep(.05)
     if code == -signal.SIGPROF:
-      return 'timeout', seconds, ('', '')
+      return 'timeout', seconds, ''
     # 5: nothing of the file is selected by the keyword.
     if code in (0, 5):
-      return 'survived', seconds, ('', '')
-    if not self._failed.exists():
-      return 'killed', seconds, (tests[0], f'exit code {code}')
-    test, name = json.loads(self._failed.read_text())
-    return 'killed', seconds, (test, name)
+      return 'survived', seconds, ''
+    # Without a name the process has died, or pytest has: the first tests must have done it.
+    return 'killed', seconds, self._failed.read_text() if self._failed.exists() else tests[0]
 
   def _test(self, tests, keyword):
     """The child's life."""
@@ -301,18 +298,21 @@ def _copy(root: pathlib.Path, target: pathlib.Path) -> None:
       ignored(folder, names) if pathlib.Path(folder) == root else {'__pycache__'} & set(names)))
 
 
-def _check(server: Server, results: Results, test: str, keyword: str) -> None:
-  """Sees that tests which have noticed a fault pass without one, once for each file of them.
+def _check(server: Server, results: Results, chosen: List[Mutant]) -> None:
+  """Sees that the tests which have noticed faults pass without one, all in one process.
 
   Raises:
-    SystemExit: if they fail.
+    SystemExit: if one fails.
   """
-  key = f'without a fault: {test} {keyword}'
-  if key not in results.known:
-    outcome, seconds, (_, failed) = server.run([test], keyword)
+  found = [results.known[m.key] for m in chosen if m.key in results.known]
+  names = {entry['failed'] for entry in found if entry['outcome'] == 'killed'}
+  names = sorted(name for name in names if f'without a fault: {name}' not in results.known)
+  if names:
+    outcome, _, failed = server.run(names, '')
     if outcome != 'survived':
-      raise SystemExit(f'error: {test} fails without any fault ({failed}).')
-    results.add(key, seconds=round(seconds, 1))
+      raise SystemExit(f'error: {failed or "a test"} fails without any fault.')
+    for name in names:
+      results.add(f'without a fault: {name}', outcome=outcome)
 
 
 def run(chosen: List[Mutant], folder: pathlib.Path, again: bool) -> None:
@@ -327,11 +327,9 @@ def run(chosen: List[Mutant], folder: pathlib.Path, again: bool) -> None:
     planted = mutated(code, mutant)
     try:
       path.write_text(planted)
-      outcome, seconds, (test, failed) = server.run(tests, keyword)
+      outcome, seconds, failed = server.run(tests, keyword)
     finally:
       path.write_text(code)
-    if outcome == 'killed':
-      _check(server, results, test, keyword)
     lines = zip(code.splitlines(), planted.splitlines())
     change = next(((old, new) for old, new in lines if old != new), ('', ''))
     results.add(mutant.key, outcome=outcome, seconds=round(seconds, 1), failed=failed,
@@ -339,6 +337,7 @@ def run(chosen: List[Mutant], folder: pathlib.Path, again: bool) -> None:
                 change=[part.strip() for part in change])
     print(f'{number + 1}/{len(todo)}  {outcome:8}  {seconds:5.1f} s  {mutant.path}:{mutant.line}  '
           f'{mutant.operator}', flush=True)
+  _check(server, results, chosen)
 
 
 def report(everything: List[Mutant], chosen: List[Mutant], folder: pathlib.Path) -> str:

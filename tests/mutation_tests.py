@@ -24,7 +24,8 @@ _LIMITS = 'tests/evaluation/test_limits.py'
 
 # A file, or the folder of files that have no line of their own.
 _TESTS = {
-    'training/assembly.py': ['tests/training/test_block.py', 'tests/runs/test_on_blocks.py', *_RUN, 'tests/runs/test_tuning.py'],
+    'training/assembly.py': ['tests/training/test_block.py', 'tests/runs/test_on_blocks.py', *_RUN,
+                             'tests/runs/test_tuning.py'],
     'training/block.py': ['tests/training/test_stopping.py', 'tests/training/test_block.py',
                           'tests/runs/test_profile.py', 'tests/runs/test_folder.py', *_RUN],
     'training/optimizers.py': [_OBJECTIVE, 'tests/runs/test_incremental.py'],
