@@ -315,14 +315,21 @@ def _check(server: Server, results: Results, chosen: List[Mutant]) -> None:
       results.add(f'without a fault: {name}', outcome=outcome)
 
 
-def run(chosen: List[Mutant], folder: pathlib.Path, again: bool) -> None:
-  """Tests the mutants that have no result yet, in the current folder, which is a copy of the tree."""
+def run(chosen: List[Mutant], folder: pathlib.Path, again: bool, long: bool) -> None:
+  """Tests the mutants that have no result yet, in the current folder, which is a copy of the tree.
+
+  Args:
+    chosen: the mutants.
+    folder: where the results are.
+    again: those that have survived so far, too.
+    long: with the tests that are whole runs.
+  """
   server, results = Server(folder), Results(folder)
   todo = [m for m in chosen if m.key not in results.known
           or (again and results.known[m.key]['outcome'] != 'killed')]
   for number, mutant in enumerate(todo):
     path = pathlib.Path(mutant.path)
-    tests, keyword = mutation_tests.tests_of(mutant.path, long=again)
+    tests, keyword = mutation_tests.tests_of(mutant.path, long=long)
     code = path.read_text()
     planted = mutated(code, mutant)
     try:
@@ -374,7 +381,8 @@ def main() -> None:
   parser.add_argument('--seed', type=int, default=1, help='of the sample')
   parser.add_argument('--packages', default=','.join(_PACKAGES), help='which of them, with commas')
   parser.add_argument('--only', default='', help='only files whose path contains this')
-  parser.add_argument('--again', action='store_true', help='test survivors and timeouts once more, with whole runs')
+  parser.add_argument('--again', action='store_true', help='test survivors and timeouts once more')
+  parser.add_argument('--long', action='store_true', help='with tests that are whole runs, too')
   parser.add_argument('--report', action='store_true', help='only show the results so far')
   parser.add_argument('--folder', default='.mutation', help='where results and the copy are')
   parser.add_argument('--inside', action='store_true', help=argparse.SUPPRESS)
@@ -383,7 +391,7 @@ def main() -> None:
   everything = [m for m in mutants(root) if m.package in options.packages.split(',')]
   chosen = [m for m in sample(everything, options.sample, options.seed) if options.only in m.path]
   if options.inside:
-    run(chosen, folder, options.again)
+    run(chosen, folder, options.again, options.long)
     return
   folder.mkdir(exist_ok=True)
   if not options.report:
