@@ -49,7 +49,7 @@ _OTHER = ('ReplaceUnaryOperator_Delete_USub', 'ReplaceUnaryOperator_Delete_Inver
 _EXPRESSIONS = ('arith_expr', 'term', 'power', 'shift_expr', 'and_expr', 'expr')
 _MEMORY = 12 << 30
 # Seconds of processor time that a test may take, and seconds by the clock for all tests of a fault.
-_LIMIT = 60.
+_LIMIT = 40.
 _PATIENCE = 3600.
 
 
