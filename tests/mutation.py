@@ -305,8 +305,8 @@ def _check(server: Server, results: Results, chosen: List[Mutant]) -> None:
     SystemExit: if one fails.
   """
   found = [results.known[m.key] for m in chosen if m.key in results.known]
-  names = {entry['failed'] for entry in found if entry['outcome'] == 'killed'}
-  names = sorted(name for name in names if f'without a fault: {name}' not in results.known)
+  names = sorted({entry['failed'] for entry in found if entry['outcome'] == 'killed'
+                  and f'without a fault: {entry["failed"]}' not in results.known})
   if names:
     outcome, _, failed = server.run(names, '')
     if outcome != 'survived':
