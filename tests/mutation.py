@@ -357,6 +357,8 @@ def report(everything: List[Mutant], chosen: List[Mutant], folder: pathlib.Path)
     inside = lambda m, package=package: package in ('all', m.package)
     found = collections.Counter(known[m.key]['outcome'] for m in done if inside(m))
     number, size = sum(found.values()), sum(map(inside, everything))
+    if not size:
+      continue
     caught = number - found['survived']
     low, high = wilson(caught, number)
     weighted += size * caught / max(number, 1) if package != 'all' else 0.
