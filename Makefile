@@ -52,12 +52,12 @@ $(VENV)/.installed-mutation: $(VENV)/.installed-test
 	$(PIP) -e '.[mutation]'
 	touch $@
 
-# Goes on where it was cut off; AGAIN=--again tests survivors once more, AGAIN=--report only shows.
+# Goes on where it was cut off; OPTIONS=--again tests survivors once more (with --long: by whole runs), --report only shows.
 SAMPLE ?= 60
 SEED ?= 1
-AGAIN ?=
+OPTIONS ?=
 mutation: $(VENV)/.installed-mutation
-	nice -n 15 $(BIN)/python -m tests.mutation --sample=$(SAMPLE) --seed=$(SEED) $(AGAIN)
+	nice -n 15 $(BIN)/python -m tests.mutation --sample=$(SAMPLE) --seed=$(SEED) $(OPTIONS)
 
 $(VENV)/.installed-lint: $(VENV)/.installed-test
 	$(PIP) -e '.[lint]'

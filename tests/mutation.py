@@ -48,6 +48,9 @@ _OTHER = ('ReplaceUnaryOperator_Delete_USub', 'ReplaceUnaryOperator_Delete_Inver
 # Nodes in which an arithmetic sign is an operator between two values.
 _EXPRESSIONS = ('arith_expr', 'term', 'power', 'shift_expr', 'and_expr', 'expr')
 _MEMORY = 12 << 30
+# Seconds of processor time that a test may take, and seconds by the clock for all tests of a fault.
+_LIMIT = 40.
+_PATIENCE = 3600.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,24 +196,37 @@ class Results:
       os.fsync(file.fileno())
 
 
-class _InOrder:
-  """A plugin for pytest: tests are run in the order of the command line, whatever conftest.py wants."""
+class _Watch:
+  """A plugin for pytest: tests in the order of the command line, each with a limit, and which one failed."""
 
-  def __init__(self, tests: List[str]):
-    self._tests = tests
+  def __init__(self, tests: List[str], failed: pathlib.Path):
+    self._paths = [os.path.abspath(test.split('::')[0]) for test in tests]
+    self._failed = failed
+
+  def _place(self, path) -> int:
+    return next((k for k, place in enumerate(self._paths) if str(path).startswith(place)), 0)
 
   @pytest.hookimpl(trylast=True)
   def pytest_collection_modifyitems(self, items):
-    place = lambda item: min((k for k, test in enumerate(self._tests)
-                              if str(item.path).startswith(os.path.abspath(test))), default=0)
-    items.sort(key=place)
+    """Whatever conftest.py wants."""
+    items.sort(key=lambda item: self._place(item.path))
+
+  def pytest_runtest_logstart(self):
+    # Seconds of this process, so that it does not matter what else the machine does; its end is SIGPROF.
+    signal.setitimer(signal.ITIMER_PROF, _LIMIT)
+
+  def _note(self, report):
+    if report.failed:
+      self._failed.write_text(report.nodeid)
+
+  pytest_runtest_logreport = pytest_collectreport = _note
 
 
 class Server:
   """Runs tests in forks of a process that has imported TensorFlow and never called it."""
 
   def __init__(self, folder: pathlib.Path):
-    self._output = folder / 'output.txt'
+    self._output, self._failed = folder / 'output.txt', folder / 'failed.txt'
     # pylint: disable=g-import-not-at-top,unused-import
     import graphsane_tf
     import optuna
@@ -223,18 +239,18 @@ class Server:
     import tf_keras
     sys.dont_write_bytecode = True
 
-  def run(self, tests: List[str], keyword: str, limit: float) -> Tuple[str, float, str]:
+  def run(self, tests: List[str], keyword: str) -> Tuple[str, float, str]:
     """Runs tests until one fails.
 
     Args:
-      tests: files or folders, in the order in which they are run.
+      tests: files, folders or pytest's names of tests, in the order in which they are run.
       keyword: what is run of them (pytest's -k); '' is everything.
-      limit: seconds that they may take.
 
     Returns:
-      'killed', 'survived' or 'timeout', the seconds, and what failed.
+      'killed', 'survived' or 'timeout', the seconds, and pytest's name of what failed.
     """
     started = time.monotonic()
+    self._failed.unlink(missing_ok=True)
     child = os.fork()
     if not child:
       self._test(tests, keyword)
@@ -244,17 +260,18 @@ class Server:
       if pid:
         code = os.waitstatus_to_exitcode(status)
         break
-      if seconds > limit:
+      if seconds > _PATIENCE:
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
         return 'timeout', seconds, ''
       time.sleep(.05)
+    if code == -signal.SIGPROF:
+      return 'timeout', seconds, ''
     # 5: nothing of the file is selected by the keyword.
     if code in (0, 5):
       return 'survived', seconds, ''
-    lines = self._output.read_text(errors='replace').splitlines()
-    failed = [line[:160] for line in lines if line.startswith(('FAILED', 'ERROR'))]
-    return 'killed', seconds, failed[0] if failed else f'exit code {code}'
+    # Without a name the process has died, or pytest has: the first tests must have done it.
+    return 'killed', seconds, self._failed.read_text() if self._failed.exists() else tests[0]
 
   def _test(self, tests, keyword):
     """The child's life."""
@@ -265,9 +282,10 @@ class Server:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
       resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+      signal.setitimer(signal.ITIMER_PROF, _LIMIT)
       code = pytest.main(
           ['-q', '-x', '--tb=line', '-o', 'addopts=', '-p', 'no:cacheprovider', '-m', 'not slow', '-k',
-           keyword, *tests], plugins=[_InOrder(tests)])
+           keyword, *tests], plugins=[_Watch(tests, self._failed)])
     finally:
       os._exit(int(code))
 
@@ -280,38 +298,43 @@ def _copy(root: pathlib.Path, target: pathlib.Path) -> None:
       ignored(folder, names) if pathlib.Path(folder) == root else {'__pycache__'} & set(names)))
 
 
-def _limit(server: Server, results: Results, tests: List[str], keyword: str) -> float:
-  """Seconds that a mutant may take: several times what the tests take without a fault.
+def _check(server: Server, results: Results, chosen: List[Mutant]) -> None:
+  """Sees that the tests which have noticed faults pass without one, all in one process.
 
   Raises:
-    SystemExit: if they fail without a fault.
+    SystemExit: if one fails.
   """
-  total = 0.
-  for test in tests:
-    key = f'without a fault: {test} {keyword}'
-    if key not in results.known:
-      outcome, seconds, failed = server.run([test], keyword, 1800.)
-      if outcome != 'survived':
-        raise SystemExit(f'error: {test} fails without any fault ({failed}).')
-      results.add(key, seconds=seconds)
-    total += results.known[key]['seconds']
-  return 120. + 5. * total
+  found = [results.known[m.key] for m in chosen if m.key in results.known]
+  names = sorted({entry['failed'] for entry in found if entry['outcome'] == 'killed'
+                  and f'without a fault: {entry["failed"]}' not in results.known})
+  if names:
+    outcome, _, failed = server.run(names, '')
+    if outcome != 'survived':
+      raise SystemExit(f'error: {failed or "a test"} fails without any fault.')
+    for name in names:
+      results.add(f'without a fault: {name}', outcome=outcome)
 
 
-def run(chosen: List[Mutant], folder: pathlib.Path, again: bool) -> None:
-  """Tests the mutants that have no result yet, in the current folder, which is a copy of the tree."""
+def run(chosen: List[Mutant], folder: pathlib.Path, again: bool, long: bool) -> None:
+  """Tests the mutants that have no result yet, in the current folder, which is a copy of the tree.
+
+  Args:
+    chosen: the mutants.
+    folder: where the results are.
+    again: those that have survived so far, too.
+    long: with the tests that are whole runs.
+  """
   server, results = Server(folder), Results(folder)
   todo = [m for m in chosen if m.key not in results.known
           or (again and results.known[m.key]['outcome'] != 'killed')]
   for number, mutant in enumerate(todo):
     path = pathlib.Path(mutant.path)
-    tests, keyword = mutation_tests.tests_of(mutant.path)
-    limit = _limit(server, results, tests, keyword)
+    tests, keyword = mutation_tests.tests_of(mutant.path, long=long)
     code = path.read_text()
     planted = mutated(code, mutant)
     try:
       path.write_text(planted)
-      outcome, seconds, failed = server.run(tests, keyword, limit)
+      outcome, seconds, failed = server.run(tests, keyword)
     finally:
       path.write_text(code)
     lines = zip(code.splitlines(), planted.splitlines())
@@ -321,6 +344,7 @@ def run(chosen: List[Mutant], folder: pathlib.Path, again: bool) -> None:
                 change=[part.strip() for part in change])
     print(f'{number + 1}/{len(todo)}  {outcome:8}  {seconds:5.1f} s  {mutant.path}:{mutant.line}  '
           f'{mutant.operator}', flush=True)
+  _check(server, results, chosen)
 
 
 def report(everything: List[Mutant], chosen: List[Mutant], folder: pathlib.Path) -> str:
@@ -333,6 +357,8 @@ def report(everything: List[Mutant], chosen: List[Mutant], folder: pathlib.Path)
     inside = lambda m, package=package: package in ('all', m.package)
     found = collections.Counter(known[m.key]['outcome'] for m in done if inside(m))
     number, size = sum(found.values()), sum(map(inside, everything))
+    if not size:
+      continue
     caught = number - found['survived']
     low, high = wilson(caught, number)
     weighted += size * caught / max(number, 1) if package != 'all' else 0.
@@ -355,17 +381,19 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument('--sample', type=int, default=60, help='mutants of each package')
   parser.add_argument('--seed', type=int, default=1, help='of the sample')
+  parser.add_argument('--packages', default=','.join(_PACKAGES), help='which of them, with commas')
   parser.add_argument('--only', default='', help='only files whose path contains this')
   parser.add_argument('--again', action='store_true', help='test survivors and timeouts once more')
+  parser.add_argument('--long', action='store_true', help='with tests that are whole runs, too')
   parser.add_argument('--report', action='store_true', help='only show the results so far')
   parser.add_argument('--folder', default='.mutation', help='where results and the copy are')
   parser.add_argument('--inside', action='store_true', help=argparse.SUPPRESS)
   options = parser.parse_args()
   folder, root = pathlib.Path(options.folder).resolve(), pathlib.Path.cwd()
-  everything = mutants(root)
+  everything = [m for m in mutants(root) if m.package in options.packages.split(',')]
   chosen = [m for m in sample(everything, options.sample, options.seed) if options.only in m.path]
   if options.inside:
-    run(chosen, folder, options.again)
+    run(chosen, folder, options.again, options.long)
     return
   folder.mkdir(exist_ok=True)
   if not options.report:

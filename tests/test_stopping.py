@@ -3,7 +3,6 @@ import itertools
 import json
 import os
 import pathlib
-import random
 import re
 import resource
 import signal
@@ -13,11 +12,7 @@ import time
 
 import pytest
 
-from tests import run_files
-
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-SMALL = ['--drift_size=small', '--embedding_dim=8', '--batch_size=512', '--base_epochs=2', '--epochs=2',
-         '--config.blocks.num_incremental=2']
 STOPPED = 'stopped; the same command goes on from the last finished epoch.'
 PATIENCE = 240.  # Seconds until a process that should have done something is given up.
 
@@ -49,8 +44,8 @@ def hidden(folder):
 
 @pytest.mark.fault('two processes')
 def test_the_second_command_is_refused_and_signals_end_the_first(tmp_path):
-  arguments = [*SMALL[:3], '--backbone=lightgcn', '--base_epochs=1000000', '--workdir=run',
-               '--config.train.patience=1000000']
+  arguments = ['--drift_size=small', '--embedding_dim=8', '--batch_size=512', '--backbone=lightgcn',
+               '--base_epochs=1000000', '--workdir=run', '--config.train.patience=1000000']
   state = tmp_path / 'run' / 'checkpoints' / 'block_0' / 'state.json'
   epoch = lambda: json.loads(state.read_text())['epoch'] if state.exists() else 0
 
@@ -186,43 +181,3 @@ def test_a_full_disk_while_a_log_is_prepared(tmp_path):
   assert re.match(r'error: cannot write data/csv/prepared-\w+: .*; when that is mended', errors), errors
   assert not hidden(folder) and not prepared(folder)
   assert prepare(folder)[0] == 0
-
-
-# --- Kills at random times ---
-
-CONFIGURATIONS = {
-    'sgct-adaptive': ['--kd=sgct', '--sane', '--sane_variant=adaptive'],
-    'lwckd-replay': ['--kd=lwckd', '--sane', '--replay=uniform', '--clusters=kmeans'],
-    'pinsage-nscaching': ['--backbone=pinsage', '--kd=graphsail', '--sampler=nscaching'],
-    'lightgcn-pinsage': ['--backbone=lightgcn', '--kd=lsp', '--sampler=pinsage'],
-}
-
-
-@pytest.mark.slow
-@pytest.mark.fault('killed process')
-@pytest.mark.parametrize('name', CONFIGURATIONS)
-def test_random_kills_change_no_file(name, tmp_path):
-  """Eight kills a configuration, and some SIGTERMs, between the first import and the last file."""
-  arguments = [*SMALL, '--epochs=4', *CONFIGURATIONS[name]]
-  began = time.monotonic()
-  code, _, errors = finish(start('run_incremental.py', *arguments, '--workdir=whole', cwd=tmp_path))
-  assert code == 0, errors
-  length = time.monotonic() - began
-  rng = random.Random(name)
-  kills = 0
-  for number in itertools.count():
-    folder = tmp_path / f'cut{number}'
-    while True:
-      process = start('run_incremental.py', *arguments, f'--workdir={folder.name}', cwd=tmp_path)
-      try:
-        out, errors = process.communicate(timeout=rng.uniform(0., length) if kills < 8 else PATIENCE)
-      except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL if rng.random() < .8 else signal.SIGTERM)
-        process.communicate()
-        kills += process.returncode == -signal.SIGKILL
-        continue
-      assert process.returncode == 0, errors
-      break
-    run_files.assert_same(folder, tmp_path / 'whole')
-    if kills >= 8:
-      return

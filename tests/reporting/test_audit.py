@@ -1,5 +1,6 @@
 """The protocol audit: its first line is the run's own result, and each switch does what it says."""
 import inspect
+import types
 
 import numpy as np
 import pytest
@@ -55,6 +56,20 @@ def test_noise_is_a_function_of_its_seed(run):
     np.testing.assert_array_equal(a, b)
     assert not np.allclose(a, c)
   assert len(first[0]) == model.graph.num_users and len(first[1]) == model.graph.num_items
+
+
+def test_the_graph_with_held_out_edges_has_nearest_neighbours_as_the_models_has(run, monkeypatch):
+  made, kind = [], audit.views.Graph
+  monkeypatch.setattr(audit.views, 'Graph', lambda edges, knn: made.append(knn) or kind(edges, knn))
+  audit.audit_block(run, 1, [('leaky', audit.Switches(leaky_graph=True))])
+  # The run's own graph, when its model is loaded, and then the other.
+  assert run.config.model.num_knn > 0 and made[-1] == run.config.model.num_knn
+
+
+def test_recall_where_nobody_is_known_is_zero():
+  empty = types.SimpleNamespace(metrics={})
+  run = types.SimpleNamespace(evaluate=lambda *arguments: empty)
+  assert audit._recall(run, None, slice(0, 0), (None, None), False) == 0.
 
 
 def test_nothing_else_has_the_switches():

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from graphsane_tf.config import resolved
+from graphsane_tf.training import assembly
 from graphsane_tf.training import block as block_lib
 from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, new_model
 from graphsane_tf.training.store import BlockStore, fresh_state
@@ -219,3 +220,15 @@ def test_models_of_other_seeds_and_blocks_start_otherwise():
             for seed, index in ((0, 0), (0, 0), (1, 0), (0, 1))]
   np.testing.assert_array_equal(tables[0], tables[1])
   assert not np.allclose(tables[0], tables[2]) and not np.allclose(tables[0], tables[3])
+
+
+def test_validation_rows_of_unknown_users_alone_count_as_zero():
+  """Not less: an epoch must be better than none, or there would be nothing to restore."""
+  users = np.arange(100) // 6
+  log = logs.interactions_of(users, np.arange(100) % 7)
+  config = _config()
+  block = assembly.stream_of(config, log).block(0)
+  assert log.user[block.validation].min() >= block.num_users
+  validate = assembly.validator(config, log, block, assembly.context_of(config, log, 0))
+  metrics = validate(np.ones((block.num_users, 2), np.float32), np.ones((block.num_items, 2), np.float32))
+  assert metrics == {SELECTION_METRIC: 0.} and metrics[SELECTION_METRIC] > fresh_state()['best_value']
