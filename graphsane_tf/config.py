@@ -295,6 +295,8 @@ def default_config() -> config_dict.ConfigDict:
   c.memory_options.shrinkage = 10.0
   # A user's item weighs half as much after so many further ones; 0 weighs all equally.
   c.memory_options.half_life = 40.0
+  # Whether samplers rank items by graph model and memory together, as evaluation does, or by the graph model alone.
+  c.memory_options.joint_ranks = True
 
   c.evaluation = config_dict.ConfigDict()
   # Cut-offs of the metrics.

@@ -17,18 +17,24 @@ class Statistics:
 
   Attributes:
     taken: [num_users, num_items] float32, 1 where a user has taken an item.
-    profile: [num_users, num_items] float32, the same with a weight that halves with every `half_life` items
-      that the user has taken since.
+    age: [num_users, num_items] float32, 1 plus the number of items that the user has taken since.
     together: [num_items, num_items] float32, how many users have taken both of two items; on the diagonal,
       how many have taken one.
     recent: [num_items] int64, interactions of each item in the newest eighth of the rows.
     half_life: in a user's own interactions; 0 weighs all of them equally.
   """
   taken: scipy.sparse.csr_matrix
-  profile: scipy.sparse.csr_matrix
+  age: scipy.sparse.csr_matrix
   together: scipy.sparse.csr_matrix
   recent: np.ndarray
   half_life: float
+
+  @functools.cached_property
+  def profile(self) -> scipy.sparse.csr_matrix:
+    """[num_users, num_items] float32: a weight that halves with every `half_life` items taken since."""
+    # From whole numbers, so that blocks added one by one give a refit's profiles to the last bit.
+    weight = np.exp2((1 - self.age.data) / self.half_life) if self.half_life else np.ones_like(self.age.data)
+    return scipy.sparse.csr_matrix((weight, self.age.indices, self.age.indptr), shape=self.age.shape)
 
   @functools.cached_property
   def counts(self) -> np.ndarray:
@@ -66,15 +72,13 @@ def added(before: Statistics, context) -> Statistics:
   across = old[active].T @ fresh[active]
   together = _sized(before.together, (shape[1], shape[1])) + fresh[active].T @ fresh[active] + across + across.T
 
-  profile = _sized(before.profile, shape)
-  if before.half_life:
-    aged = np.exp2(-np.diff(fresh.indptr) / before.half_life).astype(np.float32)
-    profile = scipy.sparse.csr_matrix((profile.data * np.repeat(aged, np.diff(profile.indptr)), profile.indices,
-                                       profile.indptr), shape=shape)
-  profile = profile + scipy.sparse.csr_matrix((base.recency(users, before.half_life), (users, items)), shape=shape)
+  age = _sized(before.age, shape)
+  grown = age.data + np.repeat(np.diff(fresh.indptr), np.diff(age.indptr)).astype(np.float32)
+  age = scipy.sparse.csr_matrix((grown, age.indices, age.indptr), shape=shape)
+  age = age + scipy.sparse.csr_matrix(((1 + base.later_items(users)).astype(np.float32), (users, items)), shape=shape)
 
   _, newest = context.rows(slice(context.num_rows - int(np.ceil(context.num_rows * RECENT_SHARE)), context.num_rows))
-  return Statistics(old + fresh, profile.tocsr(), together.tocsr(), np.bincount(newest, minlength=shape[1]),
+  return Statistics(old + fresh, age.tocsr(), together.tocsr(), np.bincount(newest, minlength=shape[1]),
                     before.half_life)
 
 

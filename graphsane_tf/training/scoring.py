@@ -1,5 +1,5 @@
 """How a block's representations rank: by dot product, or joined with a memory."""
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from graphsane_tf import memory
 from graphsane_tf.blocks.context import BlockContext
@@ -33,6 +33,7 @@ class Scoring:
     self.recollection: Optional[mixing.Recollection] = None
     self.mixture: Optional[mixing.Mixture] = None
     self._profile = None
+    self._joint_ranks = config.memory_options.joint_ranks
     kind = memory.REGISTRY[config.memory](config)
     if not kind.counts:
       return
@@ -44,6 +45,11 @@ class Scoring:
     self.mixture = mixing.choose(evidences, self.recollection.weights is not None)
     if self.recollection.weights is not None:
       self._profile = self.recollection.profile()
+
+  @property
+  def of_samplers(self) -> Callable[..., ranking.DotProduct]:
+    """Makes the scorer by which samplers rank: this, or dot products alone."""
+    return self if self.recollection is not None and self._joint_ranks else ranking.DotProduct
 
   def __call__(self, user_vectors, item_vectors) -> ranking.DotProduct:
     """The scorer of final representations [num_users, D], [num_items, D] of the block."""

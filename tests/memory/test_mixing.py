@@ -55,10 +55,10 @@ def test_scores_of_a_mixture(name, mixture):
 def test_users_without_a_profile_have_the_graph_alone():
   _, context, recollection, vectors = _state()
   counted = recollection.statistics
-  profile = counted.profile.copy()
-  profile.data[profile.indptr[2]:profile.indptr[3]] = 0.
+  age = counted.age.copy()
+  age.data[age.indptr[2]:age.indptr[3]] = np.inf
   bare = mixing.Recollection(statistics.Statistics(
-      counted.taken, profile, counted.together, counted.recent, 5.), recollection.weights)
+      counted.taken, age, counted.together, counted.recent, 5.), recollection.weights)
   scores = scores_of(mixing.mix(mixing.Mixture(4.), *vectors, bare))
   alone = vectors[0][2] @ vectors[1].T
   np.testing.assert_allclose(scores[2], 4 * alone / alone.std(), atol=1e-4)
