@@ -77,7 +77,7 @@ class BlockTrainer:
       profile: folder for a TensorBoard profile of a few steps; None makes none.
       verbose: log every loss and the speed of each epoch.
       scoring: how the block's representations rank, for the sampler; None is by dot product.
-      before: how those of `previous` do; None is by dot product.
+      before: how those of `previous` do, for the sampler and for offsets in the loss; None is by dot product.
     """
     self._config = config
     self._verbose = verbose
@@ -114,9 +114,12 @@ class BlockTrainer:
         config, context, teacher, seed)
     self.model.optimizer._create_all_weights(  # pylint: disable=protected-access
         list(backbone.trainable_variables) + list(self.sampler.trainable_variables))
+    offsets = None
+    if config.memory_options.offset and previous is not None and before is not None:
+      offsets = before.offsets(*previous.backbone.representer(previous.graph)(), context, config.memory_options.offset)
     self.propagation = choose_propagation(config, self.model.graph)
     self.step = TrainStep(config, context, self.model.graph, backbone, self.sampler, self.distiller,
-                          optimizer, self.propagation)
+                          optimizer, self.propagation, offsets)
     self.run_steps = self.step.compile()
     self.represent = backbone.representer(self.model.graph)
     self._checkpoint = self.model.checkpoint(sampler=self.sampler)
