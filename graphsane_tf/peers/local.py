@@ -28,8 +28,10 @@ def local_weights(together: scipy.sparse.csr_matrix, width: int, regularisation:
   size, width = near.items.shape
   together = together.tocsr()
   together.sort_indices()
-  rows = np.repeat(np.arange(size, dtype=np.int64), np.diff(together.indptr))
-  keys, values = rows * size + together.indices, together.data
+  # In place: there may be hundreds of millions of pairs.
+  keys, values = np.repeat(np.arange(size, dtype=np.int64), np.diff(together.indptr)), together.data
+  keys *= size
+  keys += together.indices
   diagonal = np.arange(width)
   stretch = max(1, _CHUNK_FLOATS // (width * width))
   solved = np.zeros((size, width), np.float32)

@@ -45,6 +45,7 @@ def _local_oracle(dense, width, regularisation):
 @pytest.mark.parametrize('width,regularisation,chunk', [(3, 1., 1 << 22), (6, 20., 1), (100, 5., 1 << 22)])
 def test_local_ease_is_ridge_regression_on_the_strongest_neighbours(width, regularisation, chunk, monkeypatch):
   monkeypatch.setattr(local, '_CHUNK_FLOATS', chunk)
+  monkeypatch.setattr(neighbourhoods, '_CHUNK_PAIRS', chunk)
   dense = _binary(np.random.default_rng(3)).toarray()
   dense[:, 7] = 0.
   dense[:, 9] = 0.
