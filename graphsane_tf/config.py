@@ -310,6 +310,11 @@ def default_config() -> config_dict.ConfigDict:
   c.memory_options.shrinkage = 10.0
   # A user's item weighs half as much after so many further ones; 0 weighs all equally.
   c.memory_options.half_life = 40.0
+  # Whether samplers rank items by graph model and memory together, as evaluation does, or by the graph model alone.
+  c.memory_options.joint_ranks = True
+  # While a block is trained, what the memory knew before it is added to the scores of pairs, so that the graph model
+  # learns the rest: its standard deviation over that of the graph model's scores. 0 joins them after training only.
+  c.memory_options.offset = 0.0
 
   c.evaluation = config_dict.ConfigDict()
   # Cut-offs of the metrics.
@@ -349,6 +354,9 @@ def _check_together(c: config_dict.ConfigDict) -> None:
                     'or replay: leave out --kd and --replay.')
   if c.peer != 'none' and c.base_from:
     raise UserError('--peer fits a simple model in seconds and takes no base block: leave out --base_from.')
+  if c.memory_options.offset and (c.full_retrain or c.train.loss != 'bpr'):
+    raise UserError('config.memory_options.offset is for blocks that go on from the one before with triplet losses: '
+                    'leave out --full_retrain, and set --config.train.loss=bpr.')
   # Without a sampler all negatives are uniform, however few.
   if c.sampler != 'uniform' and c.train.num_sampler_negatives > c.train.num_negatives:
     raise UserError(f'config.train.num_sampler_negatives is {c.train.num_sampler_negatives}; it must be '

@@ -241,6 +241,8 @@ RULES: Dict[str, Rule] = {
     'memory_options.regularisation': POSITIVE,
     'memory_options.shrinkage': WEIGHT,
     'memory_options.half_life': WEIGHT,
+    'memory_options.joint_ranks': SWITCH,
+    'memory_options.offset': WEIGHT,
     # Every user has a list of the largest one's length in memory.
     'evaluation.cutoffs': Rule(int, low=1, high=10_000, length=(1, 100)),
     'evaluation.map_denominator': one_of('relevant', 'truncated'),

@@ -5,7 +5,7 @@ import tempfile
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from graphsane_tf import files
-from graphsane_benchmark import figures, logs, peers, processes, scoring, serving, training
+from graphsane_benchmark import figures, logs, memory, peers, processes, scoring, serving, training
 from graphsane_tf.data import prepare
 from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.data.interactions import Interactions
@@ -43,6 +43,7 @@ class Suite:
     blocks = [] if quick else [lambda: training.block_section(make('gowalla'), 2, epochs=4)]
     if log is not None:
       blocks.append(lambda: training.block_section(log, 2, epochs=4))
+    catalogues = memory.SHAPES[:2 if quick else None]
     self.sections = {
         'step': on(both, training.step_section),
         'bare': on(both, training.bare_section, batches=(2048,) if quick else (5000, 2048)),
@@ -58,6 +59,7 @@ class Suite:
         'implicit': on(('gowalla',) if quick else ('gowalla', 'lightgcn'), peers.implicit_section),
         'serving': [lambda items=items: serving.serving_section(items, repeats)
                     for items in _ITEMS[:1 if quick else None]],
+        'memory_cost': [lambda shape=shape: memory.cost_section(shape) for shape in catalogues],
         'memory': [] if quick else [
             lambda: processes.memory_section(shapes['netflix'], _EDGES)],
     }

@@ -78,8 +78,7 @@ class Recollection:
       scale[start:start + 1024] = np.where(deviation > 1e-9, 1 / np.maximum(deviation, 1e-9), 0)
 
     parallel.side_by_side(measure, range(0, users, 1024))
-    return scipy.sparse.csr_matrix((profile.data * np.repeat(scale, np.diff(profile.indptr)), profile.indices,
-                                    profile.indptr), shape=profile.shape)
+    return scaled(profile, scale)
 
   def recent(self) -> np.ndarray:
     """[num_items] float32: log(1 + count in the newest rows), of deviation 1."""
@@ -87,12 +86,23 @@ class Recollection:
     return (logs / max(logs.std(), 1e-9)).astype(np.float32)
 
 
-def user_scale(user_vectors: np.ndarray, item_vectors: np.ndarray) -> np.ndarray:
-  """[num_users] float32: one over the standard deviation of each user's dot products with all items, 0 for 0."""
+def scaled(matrix: scipy.sparse.csr_matrix, scale: np.ndarray) -> scipy.sparse.csr_matrix:
+  """The matrix with its rows times scale [num_rows] float32."""
+  return scipy.sparse.csr_matrix((matrix.data * np.repeat(scale, np.diff(matrix.indptr)), matrix.indices,
+                                  matrix.indptr), shape=matrix.shape)
+
+
+def user_deviation(user_vectors: np.ndarray, item_vectors: np.ndarray) -> np.ndarray:
+  """[num_users] float64: standard deviation of each user's dot products with all items."""
   centred = item_vectors.astype(np.float64)
   centred -= centred.mean(axis=0)
   spread = centred.T @ centred / len(centred)
-  deviation = np.sqrt(np.maximum(np.einsum('ud,ud->u', user_vectors @ spread, user_vectors), 0))
+  return np.sqrt(np.maximum(np.einsum('ud,ud->u', user_vectors @ spread, user_vectors), 0))
+
+
+def user_scale(user_vectors: np.ndarray, item_vectors: np.ndarray) -> np.ndarray:
+  """[num_users] float32: one over that, 0 for 0."""
+  deviation = user_deviation(user_vectors, item_vectors)
   return np.where(deviation > 1e-9, 1 / np.maximum(deviation, 1e-9), 0).astype(np.float32)
 
 

@@ -9,6 +9,11 @@ from graphsane_tf.peers import base
 
 # Recent popularity counts this share of all rows, the newest.
 RECENT_SHARE = 1 / 8
+# A row counts as taken together with this many items of its user before it, the newest. Few people have as many;
+# without a bound, time and memory would grow with the square of what the busiest users take.
+MAX_BEFORE = 4096
+# Pairs of such users in work at once.
+_CHUNK_PAIRS = 1 << 22
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -18,8 +23,8 @@ class Statistics:
   Attributes:
     age: [num_users, num_items] float32, for each item that a user has taken 1 plus the number of items that they
       have taken since. Whole numbers add up exactly, so that blocks one by one give what all at once give.
-    together: [num_items, num_items] float32, how many users have taken both of two items; on the diagonal,
-      how many have taken one.
+    together: [num_items, num_items] float32, how many users have taken both of two items, with fewer than
+      `MAX_BEFORE` others in between; on the diagonal, how many have taken one.
     recent: [num_items] int64, interactions of each item in the newest eighth of the rows.
     half_life: in a user's own interactions; 0 weighs all of them equally.
   """
@@ -63,6 +68,34 @@ def empty(half_life: float) -> Statistics:
   return Statistics(nothing, nothing, np.zeros(0, np.int64), half_life)
 
 
+def _after_others(age: scipy.sparse.csr_matrix, new_rows: np.ndarray) -> scipy.sparse.csr_matrix:
+  """How often an item (column) of the new rows was taken after another (row), of the `MAX_BEFORE` before it.
+
+  Args:
+    age: [n, num_items], see `Statistics`, with the new rows.
+    new_rows: [n] number of new rows of each user.
+
+  Returns:
+    [num_items, num_items] float32.
+  """
+  count = np.diff(age.indptr)
+  user = np.repeat(np.arange(len(count)), count)
+  # Each user's items in the order in which they were taken.
+  order = np.lexsort((-age.data, user))
+  items = age.indices[order]
+  place = np.arange(len(items)) - np.repeat(age.indptr[:-1], count)
+  new = np.flatnonzero(age.data[order] <= new_rows[user])
+  gap = np.arange(1, MAX_BEFORE + 1)
+  total = scipy.sparse.csr_matrix((age.shape[1], age.shape[1]), dtype=np.float32)
+  stretch = max(1, _CHUNK_PAIRS // MAX_BEFORE)
+  for start in range(0, len(new), stretch):
+    chunk = new[start:start + stretch, None]
+    present = gap <= place[chunk]
+    pairs = items[(chunk - gap)[present]], np.broadcast_to(items[chunk], present.shape)[present]
+    total = total + scipy.sparse.csr_matrix((np.ones(len(pairs[0]), np.float32), pairs), shape=total.shape)
+  return total
+
+
 def added(before: Statistics, context) -> Statistics:
   """Statistics of all rows of a `BlockContext`, from those of the rows before its own.
 
@@ -75,14 +108,21 @@ def added(before: Statistics, context) -> Statistics:
   old = _sized(before.taken, shape)
   fresh = scipy.sparse.csr_matrix((np.ones(len(users), np.float32), (users, items)), shape=shape)
 
-  # (old + fresh)^T (old + fresh) without old^T old; only users with new rows have anything to add.
-  active = np.flatnonzero(np.diff(fresh.indptr))
-  across = old[active].T @ fresh[active]
-  together = _sized(before.together, (shape[1], shape[1])) + fresh[active].T @ fresh[active] + across + across.T
-
   grown = np.repeat(np.diff(fresh.indptr), np.diff(old.indptr)).astype(np.float32)
   age = _with_data(old, before.age.data + grown) + scipy.sparse.csr_matrix(
       ((1 + base.later_items(users)).astype(np.float32), (users, items)), shape=shape)
+
+  # (old + fresh)^T (old + fresh) without old^T old; only users with new rows have anything to add.
+  new_rows = np.diff(fresh.indptr)
+  busy = (new_rows > 0) & (np.diff(old.indptr) + new_rows > MAX_BEFORE + 1)
+  active = np.flatnonzero((new_rows > 0) & ~busy)
+  across = old[active].T @ fresh[active]
+  together = _sized(before.together, (shape[1], shape[1])) + fresh[active].T @ fresh[active] + across + across.T
+  if busy.any():
+    across = _after_others(age[busy], new_rows[busy])
+    alone = scipy.sparse.diags(np.asarray(fresh[busy].sum(axis=0)).ravel(), dtype=np.float32)
+    together = together + across + across.T + alone
+
   _, newest = context.rows(slice(context.num_rows - int(np.ceil(context.num_rows * RECENT_SHARE)), context.num_rows))
   together, age = together.tocsr(), age.tocsr()
   # Sums in another order are rounded in another way.

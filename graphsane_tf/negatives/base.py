@@ -71,6 +71,10 @@ class NegativeSampler(tf.Module, abc.ABC):
   refresh_epochs = 0
   # Whether `draw` gives candidates and `choose` the negatives among them.
   chooses = False
+  # Make a scorer of final representations: those of the block's model, and, in `study`, those of the model before it.
+  # With a memory they join it with the dot products.
+  scorer: Callable[..., ranking.Scorer] = ranking.DotProduct
+  scorer_before: Callable[..., ranking.Scorer] = ranking.DotProduct
 
   def __init__(self, config, context, seed):
     """Prepares for a block.
@@ -113,7 +117,7 @@ class NegativeSampler(tf.Module, abc.ABC):
     """
 
   def rank(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor) -> Optional[ranking.Lists]:
-    """Ranks ahead for the `refresh` that follows with the same tensors, so that validation can share.
+    """Ranks ahead by `scorer` for the `refresh` that follows with the same tensors, so that validation can share.
 
     Args:
       user_vectors: [num_users, D] current final representations.

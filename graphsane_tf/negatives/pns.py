@@ -37,10 +37,10 @@ class RankGeometric(NegativeSampler):
     self.table = ItemTable(users, depth, context.positives)
 
   def rank(self, user_vectors, item_vectors):
-    return self._rankings.rank(user_vectors, item_vectors, self.table.width)
+    return self._rankings.rank(user_vectors, item_vectors, self.table.width, self.scorer)
 
   def refresh(self, user_vectors, item_vectors, epoch):
-    self.table.assign(self._rankings.take(user_vectors, item_vectors, self.table.width))
+    self.table.assign(self._rankings.take(user_vectors, item_vectors, self.table.width, self.scorer))
 
   def draw(self, users, positives, seeds):
     def place(random, count, row):

@@ -66,23 +66,25 @@ class Rankings:
     self._item_vectors = None
     self._lists: Optional[ranking.Lists] = None
 
-  def rank(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor, last: int) -> ranking.Lists:
-    """Ranks 1 to `last` by dot product; the same object `item_vectors` is not ranked twice.
+  def rank(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor, last: int,
+           scorer: Callable[..., ranking.Scorer] = ranking.DotProduct) -> ranking.Lists:
+    """Ranks 1 to `last`; the same object `item_vectors` is not ranked twice.
 
     Args:
       user_vectors: [num_users, D] float32.
       item_vectors: [num_items, D] float32.
       last: last rank, at most num_items.
+      scorer: makes the scorer of them; always the same.
     """
     if self._lists is None or self._item_vectors is not item_vectors:
-      items, _ = ranking.top_k(
-          ranking.DotProduct(user_vectors, item_vectors), self._users, self._excluded, last)
+      items, _ = ranking.top_k(scorer(user_vectors, item_vectors), self._users, self._excluded, last)
       self._item_vectors, self._lists = item_vectors, ranking.Lists(self._users, items)
     return self._lists
 
-  def take(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor, last: int) -> np.ndarray:
+  def take(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor, last: int,
+           scorer: Callable[..., ranking.Scorer] = ranking.DotProduct) -> np.ndarray:
     """[n, last] int32, the same items, -1 beyond the unobserved ones; they are no longer kept."""
-    lists = self.rank(user_vectors, item_vectors, last)
+    lists = self.rank(user_vectors, item_vectors, last, scorer)
     self._item_vectors = self._lists = None
     return lists.items
 

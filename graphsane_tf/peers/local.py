@@ -29,8 +29,11 @@ class _Sorted:
     together = together.tocsr()
     together.sort_indices()
     self._size = together.shape[0]
-    rows = np.repeat(np.arange(self._size, dtype=np.int64), np.diff(together.indptr))
-    self._keys, self._values = rows * self._size + together.indices, together.data
+    # In place: there may be hundreds of millions of pairs.
+    keys = np.repeat(np.arange(self._size, dtype=np.int64), np.diff(together.indptr))
+    keys *= self._size
+    keys += together.indices
+    self._keys, self._values = keys, together.data
 
   def __call__(self, items: np.ndarray) -> np.ndarray:
     asked = items[:, :, None] * self._size + items[:, None, :]

@@ -185,14 +185,14 @@ class IncrementalRun:
       previous = self.load_model(index - 1)
     block = self.stream.block(index)
     context = self.context(index)
-    scoring, evidence = self._scoring_of(context, previous)
+    scoring, before, evidence = self._scoring_of(context, previous)
     if self.config.full_retrain:
       previous = None
     self._log(f'block {index}: {len(context.users):,} pairs, {block.num_users:,} users '
               f'({block.num_users - context.num_old_users:,} new), {block.num_items:,} items '
               f'({block.num_items - context.num_old_items:,} new)')
     trainer = BlockTrainer(self.config, context, previous, store, self._log,
-                           self.workdir / 'tensorboard' if self._profile else None, self._verbose)
+                           self.workdir / 'tensorboard' if self._profile else None, self._verbose, scoring, before)
     validate = assembly.validator(self.config, self.interactions, block, context, scoring)
 
     board = Board(self.workdir / 'tensorboard', self.config)
@@ -215,25 +215,26 @@ class IncrementalRun:
     self._done(index, state)
     return trainer.model
 
-  def _scoring_of(self, context: BlockContext, previous: Optional[Model]) -> Tuple[Scoring, Evidence]:
-    """How the block's representations rank, and what its rows have shown about that, by the state before it."""
+  def _scoring_of(self, context: BlockContext, previous: Optional[Model]
+                  ) -> Tuple[Scoring, Optional[Scoring], Evidence]:
+    """How the block's representations rank, how those before it did, and what its rows have shown by the latter."""
     index, evidence, before = context.index, {}, None
     evidences = []
     if self._remembers and previous is not None:
+      saved = (self.folder.store(block).load() for block in range(1, index))
+      evidences = [scoring_lib.from_json(state['result']['mixing'].get('evidence', ()))
+                   for state in saved if state and state.get('result', {}).get('mixing')]
       before = self._scoring
       if before is None or before.context.index != index - 1:
-        before = Scoring(self.config, self.context(index - 1))
+        before = Scoring(self.config, self.context(index - 1), evidences)
       user_vectors, item_vectors = previous.backbone.representer(previous.graph)()
       # As far ahead as the test rows of a block are.
       later = slice((context.own.start + context.own.stop) // 2, context.own.stop)
       evidence = before.evidence(user_vectors, item_vectors, context, later, (self.config.seed, index))
-      saved = (self.folder.store(block).load() for block in range(1, index))
-      evidences = [scoring_lib.from_json(state['result']['mixing'].get('evidence', ()))
-                   for state in saved if state and state.get('result', {}).get('mixing')]
     scoring = self._scoring = Scoring(self.config, context, [*evidences, evidence], before)
     if scoring.mixture is not None:
       self._log(f'block {index} score: {scoring.mixture.words()}')
-    return scoring, evidence
+    return scoring, before, evidence
 
   def _mixed(self, context: BlockContext, block: Block, scoring: Scoring, vectors) -> Dict[str, Any]:
     """What the graph model and the memory give alone on the test rows, beside the mixture; {} without a memory."""

@@ -85,14 +85,14 @@ def validator(config, log: Interactions, block: Block, context: BlockContext,
     log: the log.
     block: the block.
     context: what it trains on.
-    scoring: how representations rank; None is by dot product.
+    scoring: how representations rank, the trainer's; None is by dot product.
   """
 
   def validate(user_vectors, item_vectors, lists=None):
     scorer = (scoring or ranking.DotProduct)(user_vectors, item_vectors)
-    # A sampler's lists are those of dot products.
-    shared = lists if scoring is None or scoring.recollection is None else None
-    result = evaluate(config, log, context, block.validation, scorer, shared)
+    # A sampler's lists may be those of dot products.
+    same = scoring is None or scoring.recollection is None or scoring.of_samplers is scoring
+    result = evaluate(config, log, context, block.validation, scorer, lists if same else None)
     return {SELECTION_METRIC: 0., **result.metrics}
 
   return validate

@@ -18,6 +18,7 @@ from graphsane_tf.random import host_generator, host_seed
 from graphsane_tf.training import optimizers
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.training.propagation import choose_propagation
+from graphsane_tf.training.scoring import Scoring
 from graphsane_tf.training.step import TrainStep
 from graphsane_tf.training.store import BlockStore, fresh_state
 
@@ -66,7 +67,7 @@ class BlockTrainer:
 
   def __init__(self, config, context: BlockContext, previous: Optional[Model], store: BlockStore,
                log: Callable[[str], None] = print, profile: Optional[pathlib.Path] = None,
-               verbose: bool = False):
+               verbose: bool = False, scoring: Optional[Scoring] = None, before: Optional[Scoring] = None):
     """Builds the student from the model before it.
 
     Args:
@@ -78,6 +79,8 @@ class BlockTrainer:
       log: takes a line for the screen.
       profile: folder for a TensorBoard profile of a few steps; None makes none.
       verbose: log every loss and the speed of each epoch.
+      scoring: how the block's representations rank, for the sampler; None is by dot product.
+      before: how those of `previous` do, for the sampler and for offsets in the loss; None is by dot product.
     """
     self._config = config
     self._verbose = verbose
@@ -104,15 +107,22 @@ class BlockTrainer:
       teacher = Teacher(previous.backbone, previous.graph)
     self.sampler = negatives.REGISTRY[config.sampler if context.index else 'uniform'](
         config, context, seed)
+    if scoring is not None:
+      self.sampler.scorer = scoring.of_samplers
+    if before is not None:
+      self.sampler.scorer_before = before.of_samplers
     if previous is not None:
       self.sampler.study(lambda: previous.backbone.representer(previous.graph)())
     self.distiller = distillation.REGISTRY['none' if base else config.kd](
         config, context, teacher, seed)
     self.model.optimizer._create_all_weights(  # pylint: disable=protected-access
         list(backbone.trainable_variables) + list(self.sampler.trainable_variables))
+    offsets = None
+    if config.memory_options.offset and previous is not None and before is not None:
+      offsets = before.offsets(*previous.backbone.representer(previous.graph)(), context, config.memory_options.offset)
     self.propagation = choose_propagation(config, self.model.graph)
     self.step = TrainStep(config, context, self.model.graph, backbone, self.sampler, self.distiller,
-                          optimizer, self.propagation)
+                          optimizer, self.propagation, offsets)
     self.run_steps = self.step.compile()
     self.represent = backbone.representer(self.model.graph)
     self._checkpoint = self.model.checkpoint(sampler=self.sampler)

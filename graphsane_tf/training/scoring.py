@@ -1,11 +1,14 @@
 """How a block's representations rank: by dot product, or joined with a memory."""
 import dataclasses
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import numpy as np
 
 from graphsane_tf import memory
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.memory import mixing, statistics
+from graphsane_tf.memory.offsets import PairOffsets
 from graphsane_tf.random import host_generator
 
 Evidence = Dict[mixing.Mixture, float]
@@ -34,6 +37,7 @@ class Scoring:
     self.recollection: Optional[mixing.Recollection] = None
     self.mixture: Optional[mixing.Mixture] = None
     self._profile = None
+    self._joint_ranks = config.memory_options.joint_ranks
     kind = memory.REGISTRY[config.memory](config)
     if not kind.counts:
       return
@@ -45,6 +49,11 @@ class Scoring:
     self.mixture = mixing.choose(evidences, self.recollection.weights is not None)
     if self.recollection.weights is not None:
       self._profile = self.recollection.profile()
+
+  @property
+  def of_samplers(self) -> Callable[..., ranking.DotProduct]:
+    """Makes the scorer by which samplers rank: this, or dot products alone."""
+    return self if self.recollection is not None and self._joint_ranks else ranking.DotProduct
 
   def __call__(self, user_vectors, item_vectors) -> ranking.DotProduct:
     """The scorer of final representations [num_users, D], [num_items, D] of the block."""
@@ -65,6 +74,26 @@ class Scoring:
     if self.recollection.weights is not None:
       named['memory'] = mixing.MEMORY_ALONE
     return {name: self._mixed(user_vectors, item_vectors, mixture) for name, mixture in named.items()}
+
+  def offsets(self, user_vectors, item_vectors, context: BlockContext, share: float) -> Optional[PairOffsets]:
+    """What the memory adds to the scores of the next block's pairs while that is trained.
+
+    Its own rows are not in it: with them the memory would know the answers.
+
+    Args:
+      user_vectors: [num_users, D] of this block's model.
+      item_vectors: [num_items, D].
+      context: the next block.
+      share: standard deviation of a user's offsets over that of their dot products.
+
+    Returns:
+      None if the memory has no item-item weights.
+    """
+    if self._profile is None:
+      return None
+    deviation = mixing.user_deviation(*(np.asarray(part, np.float32) for part in (user_vectors, item_vectors)))
+    return PairOffsets(mixing.scaled(self._profile, (share * deviation).astype(np.float32)), self.recollection.weights,
+                       context.num_users, context.num_items)
 
   def evidence(self, user_vectors, item_vectors, context: BlockContext, rows: slice, seed) -> Evidence:
     """What the next block's own rows say about mixtures, by the state before it: this one.

@@ -8,6 +8,7 @@ import tensorflow as tf
 from graphsane_tf.backbones.base import Backbone
 from graphsane_tf.distillation.base import Distiller, NoDistiller
 from graphsane_tf.graph import products, views
+from graphsane_tf.memory.offsets import PairOffsets
 from graphsane_tf.negatives.base import NegativeSampler
 from graphsane_tf.graph.draws import Complement
 from graphsane_tf.random import Seeds
@@ -27,7 +28,8 @@ class TrainStep:
   """
 
   def __init__(self, config, context, graph: views.Graph, backbone: Backbone,
-               sampler: NegativeSampler, distiller: Distiller, optimizer, propagation: str):
+               sampler: NegativeSampler, distiller: Distiller, optimizer, propagation: str,
+               offsets: Optional[PairOffsets] = None):
     """Joins the parts of a block.
 
     Args:
@@ -39,6 +41,7 @@ class TrainStep:
       distiller: adds its losses.
       optimizer: a Keras optimizer whose slots exist.
       propagation: 'whole' or 'sampled'.
+      offsets: added to the scores of pairs in the triplet losses; None adds nothing.
     """
     self._config = config
     self._graph = graph
@@ -46,6 +49,7 @@ class TrainStep:
     self._sampler = sampler
     self._distiller = distiller
     self._optimizer = optimizer
+    self._offsets = offsets
     self._whole = propagation == 'whole'
     self._uniform = Complement(context.positives)
     self._num_uniform = config.train.num_negatives - sampler.num_slots
@@ -103,9 +107,14 @@ class TrainStep:
     final_user, final_item = batch.encoding.user[-1], batch.encoding.item[-1]
     user_rows = products.rows_at(final_user, user_places)
     num_uniform = self._num_uniform
+    offset = None
+    if self._offsets is not None:
+      offset = self._offsets.of_batch(users, tf.concat([positives[:, None], negatives], axis=1))
     if self._sampler.chooses:
-      draw, item_places, batch = self._choose(draw, user_rows, item_places, batch)
+      draw, item_places, batch, offset = self._choose(draw, user_rows, item_places, batch, offset)
     scores = pair_scores(user_rows, final_item, item_places)
+    if offset is not None:
+      scores += offset
     positive, uniform, drawn = scores[:, 0], scores[:, 1:1 + num_uniform], scores[:, 1 + num_uniform:]
     has_slots = bool(self._sampler.num_slots)
     losses = {}
@@ -133,16 +142,19 @@ class TrainStep:
     losses.update(distilled)
     return losses
 
-  def _choose(self, draw, user_rows, item_places, batch: Batch):
+  def _choose(self, draw, user_rows, item_places, batch: Batch, offset: Optional[tf.Tensor]):
     """Lets the sampler choose among its candidates by their current scores, without gradient.
 
     Returns:
-      Its `Choice`, the places [B, 1 + N] and the batch without the candidates that it left out.
+      Its `Choice`, the places [B, 1 + N], the batch and the offsets [B, 1 + N] (or None) without the candidates that it
+      left out.
     """
     first = 1 + self._num_uniform
-    places = tf.concat([item_places[:, :1], item_places[:, first:]], axis=1)
+    candidates = lambda table: tf.concat([table[:, :1], table[:, first:]], axis=1)
     scores = pair_scores(
-        tf.stop_gradient(user_rows), tf.stop_gradient(batch.encoding.item[-1]), places)
+        tf.stop_gradient(user_rows), tf.stop_gradient(batch.encoding.item[-1]), candidates(item_places))
+    if offset is not None:
+      scores += candidates(offset)
     choice = self._sampler.choose(scores[:, 0], scores[:, 1:], draw, batch.seeds)
 
     def keep(table, begin):
@@ -150,7 +162,8 @@ class TrainStep:
       return tf.concat([table[:, :begin], chosen], axis=1)
 
     negatives = keep(batch.negatives, self._num_uniform)
-    return choice, keep(item_places, first), dataclasses.replace(batch, negatives=negatives)
+    offset = None if offset is None else keep(offset, first)
+    return choice, keep(item_places, first), dataclasses.replace(batch, negatives=negatives), offset
 
   def _update(self, view, users, positives, seeds):
     with tf.GradientTape() as tape:

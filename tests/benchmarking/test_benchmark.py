@@ -1,10 +1,11 @@
 """The benchmark on tiny shapes: its table, its sections, and libraries that are missing."""
 import json
+import subprocess
 
 import numpy as np
 import pytest
 
-from graphsane_benchmark import figures, logs, peers, scoring, serving, suite, training
+from graphsane_benchmark import figures, logs, memory, peers, scoring, serving, suite, training
 from graphsane_tf.errors import UserError
 from graphsane_tf.training import assembly
 
@@ -105,6 +106,25 @@ def test_suite_writes_what_it_shows(log, no_peers, monkeypatch, tmp_path):
     suite.run(quick=True, path=str(tmp_path / 'none' / 'figures.json'))
   with pytest.raises(UserError, match='--log=.*is not a file'):
     suite.run(quick=True, only=['block'], log_path=str(tmp_path / 'missing.csv'))
+
+
+def test_memory_cost(monkeypatch):
+  measured = {mode: memory.measure(mode, _SHAPE) for mode in ('update', 'refit')}
+  assert measured['update']['pairs'] == measured['refit']['pairs'] > 0
+  assert measured['refit']['recall'] > 0 and measured['refit']['dense recall'] > 0
+
+  def run(command, **options):
+    assert options['check'] is False and command[-3:] == ['130', '90', '2600']
+    return subprocess.CompletedProcess(command, 0, json.dumps(measured[command[-4]]), '')
+
+  monkeypatch.setattr(memory.subprocess, 'run', run)
+  seconds, peak, recall = memory.cost_section(_SHAPE)
+  assert (seconds.ours, seconds.other) == tuple(measured[mode]['seconds'] for mode in ('update', 'refit'))
+  assert peak.unit == 'GiB' and recall.ratio == pytest.approx(recall.ours / recall.other)
+  monkeypatch.setattr(memory.subprocess, 'run', lambda command, **_: subprocess.CompletedProcess(
+      command, 1, '', 'Traceback\nMemoryError'))
+  failed, = memory.cost_section(_SHAPE)
+  assert failed.ours is None and 'update failed: MemoryError' in failed.note
 
 
 @pytest.mark.slow

@@ -46,3 +46,26 @@ def test_blocks_that_are_added_give_what_a_refit_gives(half_life):
   for name in ('taken', 'profile', 'together'):
     one, two = getattr(counted, name), getattr(again, name)
     assert (one.data == two.data).all() and (one.indices == two.indices).all(), name
+
+
+@pytest.mark.parametrize('most', [3, 12])
+def test_busy_users_are_counted_with_the_items_just_before(most, monkeypatch):
+  monkeypatch.setattr(statistics, 'MAX_BEFORE', most)
+  monkeypatch.setattr(statistics, '_CHUNK_PAIRS', 5 * most)
+  log = logs.random_log(rows=600)
+  counted = statistics.empty(4.)
+  for index in range(4):
+    context = logs.context_of(log, index)
+    counted = statistics.added(counted, context)
+    together = np.zeros((context.num_items, context.num_items))
+    taken = {}
+    for user, item in zip(*context.rows(slice(0, context.num_rows))):
+      for other in taken.setdefault(user, [])[-most:]:
+        together[item, other] += 1
+        together[other, item] += 1
+      together[item, item] += 1
+      taken[user].append(item)
+    np.testing.assert_array_equal(counted.together.toarray(), together)
+    assert max(map(len, taken.values())) > most + 1
+  again = statistics.of_all(logs.context_of(log, 3), 4.)
+  np.testing.assert_array_equal(again.together.toarray(), counted.together.toarray())

@@ -48,6 +48,7 @@ def test_local_ease_is_ridge_regression_on_the_strongest_neighbours(width, regul
                                                                     monkeypatch):
   monkeypatch.setattr(local, '_CHUNK_FLOATS', chunk)
   monkeypatch.setattr(local, '_DENSE_ITEMS', dense_items)
+  monkeypatch.setattr(neighbourhoods, '_CHUNK_FLOATS', chunk)
   dense = _binary(np.random.default_rng(3)).toarray()
   dense[:, 7] = 0.
   dense[:, 9] = 0.

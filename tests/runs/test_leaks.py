@@ -8,6 +8,7 @@ import pytest
 from graphsane_tf.data import drift
 from graphsane_tf.blocks.stream import BlockStream
 from graphsane_tf.runs import incremental
+from graphsane_tf.training.scoring import Scoring
 from graphsane_tf.training.store import BlockStore
 from tests import logs
 
@@ -35,15 +36,16 @@ def _with_other_future(log, start, seed):
 @pytest.fixture(name='recorded', scope='module')
 def recorded_fixture(tmp_path_factory):
   """Runs blocks 0 and 1 and returns (states, weights after every epoch of block 1); each run once."""
-  log = drift.generate('small')
+  drifting, small = drift.generate('small'), logs.random_log(rows=1500, users=50, items=60)
+
+  def future(log, changed, validation):
+    block = BlockStream(log, validation=validation).block(1)
+    starts = {'test': (block.test.start, 1), 'validation': (block.validation.start, 2),
+              'training': (block.train.stop - 5, 1)}
+    return _with_other_future(log, *starts[changed]) if changed in starts else log
 
   @functools.lru_cache(None)
   def run(changed, variant, validation='next_half'):
-    block = BlockStream(log, validation=validation).block(1)
-    futures = {'plain': lambda: log,
-               'test': lambda: _with_other_future(log, block.test.start, 1),
-               'validation': lambda: _with_other_future(log, block.validation.start, 2),
-               'training': lambda: _with_other_future(log, block.train.stop - 5, 1)}
     weights = []
     save = BlockStore.save
 
@@ -55,12 +57,14 @@ def recorded_fixture(tmp_path_factory):
         weights.append({key: v.numpy() for key, v in variables.items()})
       save(self, checkpoint, tag)
 
-    config = logs.tiny_config(kd='sgct', sampler='sane', train__batch_size=512, train__epochs=4,
-                              sane_variant=variant, blocks__validation=validation)
+    memory = {'memory': 'ease', 'memory_options__offset': .5, 'sane_variant': 'adaptive', 'train__batch_size': 256}
+    config = logs.tiny_config(**{'kd': 'sgct', 'sampler': 'sane', 'train__batch_size': 512, 'train__epochs': 4,
+                                 'blocks__validation': validation,
+                                 **(memory if variant == 'memory' else {'sane_variant': variant})})
     with pytest.MonkeyPatch.context() as patch:
       patch.setattr(BlockStore, 'save', recording)
-      job = incremental.IncrementalRun(config, futures[changed](), tmp_path_factory.mktemp(changed),
-                                       log=lambda line: None)
+      job = incremental.IncrementalRun(config, future(small if variant == 'memory' else drifting, changed, validation),
+                                       tmp_path_factory.mktemp(changed), log=lambda line: None)
       job.run([0, 1])
     return job.results()['blocks'], weights
   return run
@@ -70,7 +74,8 @@ def _same(a, b):
   return all(np.array_equal(a[name], b[name]) for name in a) and a.keys() == b.keys()
 
 
-@pytest.mark.parametrize('variant,validation', [('band', 'next_half'), ('adaptive', 'next_half'), ('band', 'share')])
+@pytest.mark.parametrize('variant,validation', [
+    ('band', 'next_half'), ('adaptive', 'next_half'), ('band', 'share'), ('memory', 'next_half')])
 def test_changing_the_future_changes_nothing(recorded, variant, validation):
   blocks, weights = recorded('plain', variant, validation)
 
@@ -93,3 +98,18 @@ def test_the_check_notices_a_change_in_the_training_rows(recorded):
   _, weights = recorded('plain', 'band')
   _, other = recorded('training', 'band')
   assert not all(a.keys() == b.keys() and _same(a, b) for a, b in zip(weights, other))
+
+
+def test_offsets_are_of_the_rows_before_the_block(tmp_path, monkeypatch):
+  log, asked = logs.random_log(rows=1500, users=50, items=60), []
+  offsets = Scoring.offsets
+
+  def recorded(self, user_vectors, item_vectors, context, share):
+    asked.append((self.context.num_rows, self.recollection.statistics.taken.nnz, context.own.start))
+    return offsets(self, user_vectors, item_vectors, context, share)
+
+  monkeypatch.setattr(Scoring, 'offsets', recorded)
+  config = logs.tiny_config(memory='ease', memory_options__offset=.5, train__base_epochs=1, train__epochs=1)
+  incremental.run(config, log, tmp_path, blocks=[0, 1], log=lambda line: None)
+  first = BlockStream(log).block(1).train.start
+  assert asked == [(first, first, first)]

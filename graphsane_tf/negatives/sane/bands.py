@@ -1,8 +1,9 @@
 """Where the reservoirs begin: at a fixed rank, or at one learned from each block."""
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 import tensorflow as tf
 
+from graphsane_tf.evaluation import ranking
 from graphsane_tf.negatives.ranked import start_rank
 from graphsane_tf.negatives.sane import evidence
 from graphsane_tf.random import host_generator
@@ -36,8 +37,8 @@ class FixedBand(tf.Module):
     """First rank of the reservoirs, from 1."""
     return self._fixed
 
-  def study(self, before) -> None:
-    """See `NegativeSampler.study`."""
+  def study(self, before, scorer: Callable[..., ranking.Scorer] = ranking.DotProduct) -> None:
+    """See `NegativeSampler.study`; `scorer` makes the scorer of what `before` gives."""
 
   def report(self) -> Dict[str, Any]:
     return {'first_rank': self.first_rank, 'size': self.size}
@@ -66,7 +67,7 @@ class LearnedBand(FixedBand):
   def first_rank(self):
     return int(self.first)
 
-  def study(self, before):
+  def study(self, before, scorer=ranking.DotProduct):
     """Learns the band from the old model's ranks of the block's items among unobserved ones."""
     context = self._context
     user_vectors, item_vectors = before()
@@ -78,7 +79,7 @@ class LearnedBand(FixedBand):
     users, items, counted = evidence.sampled_pairs(
         host_generator(*self._seed, name='risk'), users[known], items[known])
     ranks = evidence.pair_ranks(user_vectors, item_vectors, users, items,
-                                taken.cut(num_users, num_items))
+                                taken.cut(num_users, num_items), scorer)
     self.risk = evidence.risk_curve(ranks, counted, num_items)
     first = self.risk.first_rank(self._options.max_risk)
     # A risk that does not fall earlier than that belongs to a model that knows nothing of the block.

@@ -1,12 +1,13 @@
 """What block t and the rows before it tell about risk and interest shift; nothing later is read."""
 import dataclasses
-from typing import Tuple
+from typing import Callable, Tuple
 
 import numpy as np
 import scipy.optimize
 import scipy.special
 import tensorflow as tf
 
+from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr
 
 # Entries of the score matrix held at once.
@@ -23,7 +24,7 @@ _CONCENTRATIONS = (.1, 1e4)
 
 
 def pair_ranks(user_vectors, item_vectors, users: np.ndarray, items: np.ndarray,
-               excluded: csr.Csr) -> np.ndarray:
+               excluded: csr.Csr, scorer: Callable[..., ranking.Scorer] = ranking.DotProduct) -> np.ndarray:
   """Rank, from 1, of each pair's item among the items that are not excluded for its user.
 
   Args:
@@ -32,16 +33,22 @@ def pair_ranks(user_vectors, item_vectors, users: np.ndarray, items: np.ndarray,
     users: [m] users of the pairs.
     items: [m] their items.
     excluded: [num_users, num_items] items that are not ranked.
+    scorer: makes the scorer of the representations.
 
   Returns:
     [m] int64; of equal scores the lower item number comes first.
   """
   num_items = len(item_vectors)
+  write = None if scorer is ranking.DotProduct else scorer(user_vectors, item_vectors).tile(0, num_items)
   result = np.zeros(len(users), np.int64)
   chunk = max(1, _CHUNK_FLOATS // max(num_items, 1))
   for start in range(0, len(users), chunk):
     rows = slice(start, start + chunk)
-    scores = tf.matmul(tf.gather(user_vectors, users[rows]), item_vectors, transpose_b=True).numpy()
+    if write is None:
+      scores = tf.matmul(tf.gather(user_vectors, users[rows]), item_vectors, transpose_b=True).numpy()
+    else:
+      scores = np.empty((len(users[rows]), num_items), np.float32)
+      write(users[rows], scores)
     own = scores[np.arange(len(scores)), items[rows]][:, None]
     taken = excluded.select(users[rows])
     scores[taken.rows(), taken.indices] = -np.inf

@@ -91,7 +91,7 @@ class Sane(NegativeSampler):
     return self.band.size
 
   def study(self, before):
-    self.band.study(before)
+    self.band.study(before, self.scorer_before)
 
   def report(self):
     users = {}
@@ -101,13 +101,13 @@ class Sane(NegativeSampler):
     return Report({**self.band.report(), **self.shift.report()}, users)
 
   def rank(self, user_vectors, item_vectors):
-    return self._rankings.rank(user_vectors, item_vectors, self.first_rank - 1 + self.size)
+    return self._rankings.rank(user_vectors, item_vectors, self.first_rank - 1 + self.size, self.scorer)
 
   def refresh(self, user_vectors, item_vectors, epoch):
     """Algorithm 1: clusters, then reservoir and probabilities of every slot."""
     self.interests.assign(item_vectors, epoch)
     first = self.first_rank - 1
-    items = self._rankings.take(user_vectors, item_vectors, first + self.size)[:, first:]
+    items = self._rankings.take(user_vectors, item_vectors, first + self.size, self.scorer)[:, first:]
     self.table.assign(items)
     if self.balancing is not None:
       self.balancing.assign(posterior.balancing_weights(
