@@ -22,10 +22,10 @@ def _joint(scoring, vectors):
   """[num_users, num_items] float64 scores of the mixture, from whole matrices."""
   counted = scoring.recollection.statistics
   remembered = counted.profile.toarray().astype(np.float64) @ scoring.recollection.weights.toarray()
-  popular = np.log1p(counted.counts.astype(np.float64))
+  popular = np.log1p(counted.recent.astype(np.float64))
   mixture = scoring.mixture
   return (mixture.graph * _standard(vectors[0].astype(np.float64) @ vectors[1].T) + _standard(remembered)
-          + mixture.popularity * popular / popular.std())
+          + mixture.recent * popular / popular.std())
 
 
 @pytest.fixture(name='state', scope='module')
@@ -35,7 +35,7 @@ def state_fixture():
   config = resolved(logs.tiny_config(sampler='sane', clusters='categories', sane__max_start_share=.1, memory='ease',
                                      memory_options__neighbours=6))
   context = logs.context_of(log, 1, dim=6)
-  mixture = mixing.Mixture(.5, .625)
+  mixture = mixing.Mixture(.5, 1., .625)
   others = dict.fromkeys(mixing.candidates(True), .1)
   assert mixture in others
   scoring = Scoring(config, context, [{**others, mixture: .2}])
