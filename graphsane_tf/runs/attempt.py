@@ -84,6 +84,7 @@ class Attempt:
     self._seconds: Dict[str, float] = {}
     self._evidences = evidences_of(parent)
     self._before: Optional[Scoring] = None
+    self._today: Optional[Scoring] = None
 
   def run(self) -> Outcome:
     """Trains, judges and publishes or refuses."""
@@ -143,7 +144,9 @@ class Attempt:
 
   def _scoring(self, context: BlockContext) -> Scoring:
     """How a model of today's rows ranks."""
-    return Scoring(self._config, context, self._evidences, self._before)
+    if self._today is None or self._today.context is not context:
+      self._today = Scoring(self._config, context, self._evidences, self._before)
+    return self._today
 
   def _study(self, context: BlockContext, previous) -> None:
     """What today's rows, but for those held out, say about mixtures, by yesterday's model and memory."""
@@ -159,7 +162,8 @@ class Attempt:
     """Trains in a folder of its own, from where it was cut off."""
     place = files.make_directory(self._store.work / folder)
     start = None if previous is None or config.full_retrain else previous[0]
-    trainer = BlockTrainer(config, context, start, BlockStore(place, self._index), self._say)
+    trainer = BlockTrainer(config, context, start, BlockStore(place, self._index), self._say,
+                           scoring=self._scoring(context), before=self._before)
     state = trainer.train(validate, lambda record: None)
     self._seconds[folder] = state['train_seconds']
     return state, trainer.model
