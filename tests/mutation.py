@@ -299,11 +299,7 @@ def _copy(root: pathlib.Path, target: pathlib.Path) -> None:
 
 
 def _check(server: Server, results: Results, chosen: List[Mutant]) -> None:
-  """Sees that the tests which have noticed faults pass without one, all in one process.
-
-  Raises:
-    SystemExit: if one fails.
-  """
+  """Ends the program if a test that has noticed a fault fails without one, too."""
   found = [results.known[m.key] for m in chosen if m.key in results.known]
   names = sorted({entry['failed'] for entry in found if entry['outcome'] == 'killed'
                   and f'without a fault: {entry["failed"]}' not in results.known})
@@ -316,14 +312,7 @@ def _check(server: Server, results: Results, chosen: List[Mutant]) -> None:
 
 
 def run(chosen: List[Mutant], folder: pathlib.Path, again: bool, long: bool) -> None:
-  """Tests the mutants that have no result yet, in the current folder, which is a copy of the tree.
-
-  Args:
-    chosen: the mutants.
-    folder: where the results are.
-    again: those that have survived so far, too.
-    long: with the tests that are whole runs.
-  """
+  """Tests the mutants that have no result yet, or (`again`) none but 'survived', in a copy of the tree."""
   server, results = Server(folder), Results(folder)
   todo = [m for m in chosen if m.key not in results.known
           or (again and results.known[m.key]['outcome'] != 'killed')]
