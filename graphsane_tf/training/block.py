@@ -119,7 +119,8 @@ class BlockTrainer:
         list(backbone.trainable_variables) + list(self.sampler.trainable_variables))
     offsets = None
     if config.memory_options.offset and previous is not None and before is not None:
-      offsets = before.offsets(*previous.backbone.representer(previous.graph)(), context, config.memory_options.offset)
+      user_vectors, item_vectors = previous.backbone.representer(previous.graph)()
+      offsets = before.offsets(user_vectors, item_vectors, context, config.memory_options.offset)
     self.propagation = choose_propagation(config, self.model.graph)
     self.step = TrainStep(config, context, self.model.graph, backbone, self.sampler, self.distiller,
                           optimizer, self.propagation, offsets)
