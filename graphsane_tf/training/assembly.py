@@ -4,7 +4,7 @@ from typing import Callable, Dict, Optional, Sequence
 
 import numpy as np
 
-from graphsane_tf import backbones, replay
+from graphsane_tf import backbones, files, replay
 from graphsane_tf.blocks import context as contexts
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.blocks.stream import Block, BlockStream
@@ -107,9 +107,10 @@ def trainer_for(config, log: Interactions, index: int, folder, previous: Optiona
     config: the resolved configuration.
     log: the log.
     index: number of the block.
-    folder: of the run, below which the block's checkpoints are.
+    folder: of the run, below which the block's checkpoints are; it is made if need be.
     previous: the model of the block before; None trains from fresh weights.
     say: takes a line for the screen.
     profile: see `BlockTrainer`.
   """
+  folder = files.make_directory(folder)
   return BlockTrainer(config, context_of(config, log, index), previous, BlockStore(folder, index), say, profile)
