@@ -155,11 +155,13 @@ class Attempt:
     if told:
       self._evidences = [*self._evidences, told][-_MAX_EVIDENCES:]
 
-  def _train(self, folder: str, config, context: BlockContext, previous, validate) -> Tuple[Dict[str, Any], Model]:
+  def _train(self, folder: str, config, context: BlockContext, previous, scoring: Scoring, validate
+             ) -> Tuple[Dict[str, Any], Model]:
     """Trains in a folder of its own, from where it was cut off."""
     place = files.make_directory(self._store.work / folder)
     start = None if previous is None or config.full_retrain else previous[0]
-    trainer = BlockTrainer(config, context, start, BlockStore(place, self._index), self._say)
+    trainer = BlockTrainer(config, context, start, BlockStore(place, self._index), self._say, scoring=scoring,
+                           before=self._before)
     state = trainer.train(validate, lambda record: None)
     self._seconds[folder] = state['train_seconds']
     return state, trainer.model
@@ -178,7 +180,7 @@ class Attempt:
     self._study(context, previous)
     scoring = self._scoring(context)
     validate = assembly.validator(config, log, block, context, scoring)
-    state, model = self._train('choose', config, context, previous, validate)
+    state, model = self._train('choose', config, context, previous, scoring, validate)
     began = time.perf_counter()
     rows = slice(self._middle, self._stop)
     judge = gate.Judge(log.user[rows], log.item[rows], log.num_users, assembly.measured(config))
@@ -251,5 +253,5 @@ class Attempt:
     self._say(f'training on all {self._stop - self._first:,} rows for {epochs} epochs')
     config = _changed(self._config, {f'train.{name}': epochs for name in (
         'epochs', 'min_epochs', 'base_epochs', 'base_min_epochs')})
-    _, model = self._train('final', config, context, previous, None)
+    _, model = self._train('final', config, context, previous, self._scoring(context), None)
     return context, model
