@@ -84,7 +84,6 @@ class Attempt:
     self._seconds: Dict[str, float] = {}
     self._evidences = evidences_of(parent)
     self._before: Optional[Scoring] = None
-    self._today: Optional[Scoring] = None
 
   def run(self) -> Outcome:
     """Trains, judges and publishes or refuses."""
@@ -144,9 +143,7 @@ class Attempt:
 
   def _scoring(self, context: BlockContext) -> Scoring:
     """How a model of today's rows ranks."""
-    if self._today is None or self._today.context is not context:
-      self._today = Scoring(self._config, context, self._evidences, self._before)
-    return self._today
+    return Scoring(self._config, context, self._evidences, self._before)
 
   def _study(self, context: BlockContext, previous) -> None:
     """What today's rows, but for those held out, say about mixtures, by yesterday's model and memory."""
@@ -158,12 +155,13 @@ class Attempt:
     if told:
       self._evidences = [*self._evidences, told][-_MAX_EVIDENCES:]
 
-  def _train(self, folder: str, config, context: BlockContext, previous, validate) -> Tuple[Dict[str, Any], Model]:
+  def _train(self, folder: str, config, context: BlockContext, previous, scoring: Scoring, validate
+             ) -> Tuple[Dict[str, Any], Model]:
     """Trains in a folder of its own, from where it was cut off."""
     place = files.make_directory(self._store.work / folder)
     start = None if previous is None or config.full_retrain else previous[0]
-    trainer = BlockTrainer(config, context, start, BlockStore(place, self._index), self._say,
-                           scoring=self._scoring(context), before=self._before)
+    trainer = BlockTrainer(config, context, start, BlockStore(place, self._index), self._say, scoring=scoring,
+                           before=self._before)
     state = trainer.train(validate, lambda record: None)
     self._seconds[folder] = state['train_seconds']
     return state, trainer.model
@@ -182,7 +180,7 @@ class Attempt:
     self._study(context, previous)
     scoring = self._scoring(context)
     validate = assembly.validator(config, log, block, context, scoring)
-    state, model = self._train('choose', config, context, previous, validate)
+    state, model = self._train('choose', config, context, previous, scoring, validate)
     began = time.perf_counter()
     rows = slice(self._middle, self._stop)
     judge = gate.Judge(log.user[rows], log.item[rows], log.num_users, assembly.measured(config))
@@ -255,5 +253,5 @@ class Attempt:
     self._say(f'training on all {self._stop - self._first:,} rows for {epochs} epochs')
     config = _changed(self._config, {f'train.{name}': epochs for name in (
         'epochs', 'min_epochs', 'base_epochs', 'base_min_epochs')})
-    _, model = self._train('final', config, context, previous, None)
+    _, model = self._train('final', config, context, previous, self._scoring(context), None)
     return context, model

@@ -89,7 +89,7 @@ class Scoring:
     Returns:
       None if the memory has no item-item weights.
     """
-    if self._profile is None or self.recollection is None:
+    if self.recollection is None or self.recollection.weights is None:
       return None
     deviation = mixing.user_deviation(*(np.asarray(part, np.float32) for part in (user_vectors, item_vectors)))
     return PairOffsets(mixing.scaled(self._profile, (share * deviation).astype(np.float32)), self.recollection.weights,

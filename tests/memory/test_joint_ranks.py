@@ -24,8 +24,8 @@ def _joint(scoring, vectors):
   remembered = counted.profile.toarray().astype(np.float64) @ scoring.recollection.weights.toarray()
   popular = np.log1p(counted.recent.astype(np.float64))
   mixture = scoring.mixture
-  return (mixture.graph * _standard(vectors[0].astype(np.float64) @ vectors[1].T) + _standard(remembered)
-          + mixture.recent * popular / popular.std())
+  return (mixture.graph * _standard(vectors[0].astype(np.float64) @ vectors[1].T)
+          + mixture.memory * _standard(remembered) + mixture.recent * popular / popular.std())
 
 
 @pytest.fixture(name='state', scope='module')

@@ -57,7 +57,8 @@ def recorded_fixture(tmp_path_factory):
         weights.append({key: v.numpy() for key, v in variables.items()})
       save(self, checkpoint, tag)
 
-    memory = {'memory': 'ease', 'memory_options__offset': .5, 'sane_variant': 'adaptive', 'train__batch_size': 256}
+    memory = {'memory': 'ease', 'memory_options__offset': .5, 'sane_variant': 'adaptive', 'train__batch_size': 256,
+              'backbone': 'lightgcn', 'kd': 'none', 'train__epochs': 2}
     config = logs.tiny_config(**{'kd': 'sgct', 'sampler': 'sane', 'train__batch_size': 512, 'train__epochs': 4,
                                  'blocks__validation': validation,
                                  **(memory if variant == 'memory' else {'sane_variant': variant})})
@@ -109,7 +110,8 @@ def test_offsets_are_of_the_rows_before_the_block(tmp_path, monkeypatch):
     return offsets(self, user_vectors, item_vectors, context, share)
 
   monkeypatch.setattr(Scoring, 'offsets', recorded)
-  config = logs.tiny_config(memory='ease', memory_options__offset=.5, train__base_epochs=1, train__epochs=1)
+  config = logs.tiny_config(backbone='lightgcn', memory='ease', memory_options__offset=.5, train__base_epochs=1,
+                            train__epochs=1)
   incremental.run(config, log, tmp_path, blocks=[0, 1], log=lambda line: None)
   first = BlockStream(log).block(1).train.start
   assert asked == [(first, first, first)]

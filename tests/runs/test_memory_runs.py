@@ -18,7 +18,9 @@ from tests.runs import small_runs
 
 
 def _config(**changes):
-  return small_runs.settings(**{'sampler': 'uniform', 'memory': 'ease', 'blocks__num_incremental': 3, **changes})
+  return small_runs.settings(**{
+      'sane_variant': 'adaptive', 'memory': 'ease', 'memory_options__offset': .3, 'blocks__num_incremental': 3,
+      **changes})
 
 
 @pytest.fixture(name='whole', scope='module')
