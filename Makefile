@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 .PHONY: help install run test test-slow test-kernels reliability mutation lint clean
 
 help:
-	@echo 'make run           install into .venv and run SGCT + SANE on the embedded data set'
+	@echo 'make run           install into .venv; SGCT + SANE, the strong recipe and EASE on the embedded data set'
 	@echo 'make test          install into .venv and run the tests'
 	@echo 'make test-slow     the tests with full products and long runs'
 	@echo 'make test-kernels  ranking, serving and resume tests with the kernels of other processors'
@@ -30,6 +30,9 @@ install: $(VENV)/.installed
 
 run: install
 	$(BIN)/python experiments/run_incremental.py --dataset=drift --kd=sgct --sane
+	$(BIN)/python experiments/run_incremental.py --dataset=drift --recipe=strong --workdir=runs/drift-strong-seed0
+	$(BIN)/python experiments/run_incremental.py --dataset=drift --peer=ease --workdir=runs/drift-ease
+	$(BIN)/graphsane compare runs/drift-sgct-sane-seed0 runs/drift-strong-seed0 runs/drift-ease
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
