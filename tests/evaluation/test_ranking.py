@@ -46,9 +46,11 @@ def test_lists_are_right_within_the_rounding_of_a_product(chunk, tile, dimension
   """With twins in the catalogue, whose scores any product may round differently."""
   rng = np.random.default_rng(1)
   item_vectors = rng.normal(size=(40, dimension)).astype(np.float32)[rng.integers(40, size=997)]
-  user_vectors = rng.normal(size=(130, dimension)).astype(np.float32)
-  ids, scores = ranking.top_k(ranking.DotProduct(user_vectors, item_vectors), np.arange(130),
-                              csr.from_pairs([], [], 130, 997), 60, chunk, tile)
+  # A tile of one item takes a product for each user and item.
+  count = 10 if tile == 1 else 130
+  user_vectors = rng.normal(size=(count, dimension)).astype(np.float32)
+  ids, scores = ranking.top_k(ranking.DotProduct(user_vectors, item_vectors), np.arange(count),
+                              csr.from_pairs([], [], count, 997), 60, chunk, tile)
   exact = user_vectors.astype(np.float64) @ item_vectors.astype(np.float64).T
   bound = dimension * np.finfo(np.float32).eps * (np.abs(user_vectors) @ np.abs(item_vectors).T).max()
   assert all(len(set(row)) == 60 for row in ids)

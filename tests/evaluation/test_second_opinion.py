@@ -32,8 +32,9 @@ def test_lists_are_those_of_brute_force_with_exclusions(case):
   user_vectors, item_vectors, seen, _ = case
   width = seen.sum(axis=1).max()
   excluded = np.array([np.pad(np.flatnonzero(row), (0, width - row.sum()), constant_values=-1) for row in seen])
-  _, wanted = _index(item_vectors).query_with_exclusions(
-      tf.constant(user_vectors), tf.constant(excluded, tf.int32), k=20)
+  # Held by a name: its function holds it by a weak reference only.
+  index = _index(item_vectors)
+  _, wanted = index.query_with_exclusions(tf.constant(user_vectors), tf.constant(excluded, tf.int32), k=20)
   ids, _ = ranking.top_k(ranking.DotProduct(user_vectors, item_vectors), np.arange(USERS), _table(seen), 20)
   np.testing.assert_array_equal(ids, wanted)
 

@@ -69,7 +69,7 @@ def test_the_graph_with_held_out_edges_has_nearest_neighbours_as_the_models_has(
 def test_recall_where_nobody_is_known_is_zero():
   empty = types.SimpleNamespace(metrics={})
   run = types.SimpleNamespace(evaluate=lambda *arguments: empty)
-  assert audit._recall(run, None, slice(0, 0), (None, None), False) == 0.
+  assert audit._recall(run, None, slice(0, 0), (np.ones((1, 1)), np.ones((1, 1))), False) == 0.
 
 
 def test_nothing_else_has_the_switches():

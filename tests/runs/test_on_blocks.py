@@ -4,6 +4,7 @@ import pytest
 
 from graphsane_tf import config as config_lib
 from graphsane_tf.blocks.stream import BlockStream
+from graphsane_tf.evaluation import ranking
 from graphsane_tf.runs import incremental
 from tests import logs
 
@@ -18,8 +19,9 @@ def test_what_was_seen_is_what_was_seen_at_the_tested_block(model):
   rng = np.random.default_rng(model)
   users, items = (rng.normal(size=(n, 4)).astype(np.float32)
                   for n in (block.num_users, block.num_items))
-  own = run.evaluate(run.context(model), block.test, users, items).metrics
-  found = run._on_blocks(block, own, users, items)
+  scorer = ranking.DotProduct(users, items)
+  own = run.evaluate(run.context(model), block.test, scorer).metrics
+  found = run._on_blocks(block, own, scorer)
   for index in range(run.stream.num_blocks):
     other = run.stream.block(index)
     number = min(block.num_items, other.num_items)
