@@ -7,7 +7,7 @@ from graphsane_tf import cli
 from graphsane_tf.commands import stores
 from graphsane_tf.errors import UserError
 
-HELP = 'Updates a store day by day through a log, and measures it and other ways of keeping up on the next day.'
+HELP = 'Updates a store day by day through a log, and measures it on the day after, beside others.'
 EXAMPLES = ('graphsane soak --log=tafeng.csv.gz --history=61d --updates=30 --every=1d --kd=sgct --sane',)
 AFTER = ('Writes summary, recall_20 and ndcg_20 (.md, .csv, .json) and soak.png. The same command goes on after an '
          'interruption, and a larger --updates prolongs it.')
