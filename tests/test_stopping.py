@@ -19,7 +19,9 @@ PATIENCE = 240.  # Seconds until a process that should have done something is gi
 
 def start(script, *arguments, cwd, **options):
   """A process that runs a script of experiments, or code (`-c`)."""
-  options = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'text': True, **options}
+  # The tests may run as a background job, whose processes ignore interrupts.
+  options = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'text': True,
+             'preexec_fn': lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options}
   script = script if script == '-c' else str(ROOT / 'experiments' / script)
   return subprocess.Popen([sys.executable, script, *map(str, arguments)], cwd=cwd,
                           env={**os.environ, 'PYTHONPATH': str(ROOT)}, **options)
