@@ -31,6 +31,8 @@ REGISTRY = Registry('table', {
     'clusters_k': f'{_PACKAGE}.sensitivity:ClustersK',
     'reservoir_q': f'{_PACKAGE}.sensitivity:ReservoirQ',
     'peers': f'{_PACKAGE}.peers:Peers',
+    'strong': f'{_PACKAGE}.strong:Strong',
+    'printed': f'{_PACKAGE}.printed:Printed',
     'backbones': f'{_PACKAGE}.backbones:Backbones',
     'variants': f'{_PACKAGE}.variants:Variants',
     'parts': f'{_PACKAGE}.parts:Parts',
