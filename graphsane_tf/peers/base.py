@@ -1,6 +1,6 @@
 """What a peer is: a simple model that is fitted at once, to all rows so far."""
 import abc
-from typing import Any, Callable, Dict, List, Union
+from typing import Any, Callable, Dict, List, Sequence, Union
 
 import numpy as np
 import scipy.sparse
@@ -14,8 +14,8 @@ class Peer(abc.ABC):
   """A model without gradient steps, refitted on all rows of every block.
 
   To add one: subclass, implement `fit`, name its few settings in `settings`, and register it
-  (`graphsane_tf.registry`). It is ranked and measured like every other model; the setting that ranks the
-  base block's validation rows best is used in all later blocks.
+  (`graphsane_tf.registry`). It is ranked and measured like every other model, with the settings that rank
+  the validation rows of the blocks so far best (`best`).
   """
 
   # Whether there is anything to fit: not for 'none', where the graph model is trained.
@@ -43,6 +43,16 @@ def choices(settings: Dict[str, List[Any]]) -> List[Dict[str, Any]]:
   for name, values in settings.items():
     combinations = [{**chosen, name: value} for chosen in combinations for value in values]
   return combinations
+
+
+def best(tried: Sequence[Sequence[float]]) -> int:
+  """The place of the settings that were best on average over blocks, each block on the scale of its best.
+
+  Args:
+    tried: [num_blocks][num_choices], how well each of the settings ranked the block's validation rows.
+  """
+  blocks = np.array(tried, float)
+  return int(np.argmax((blocks / np.maximum(blocks.max(axis=1, keepdims=True), 1e-12)).mean(axis=0)))
 
 
 def later_items(users: np.ndarray) -> np.ndarray:

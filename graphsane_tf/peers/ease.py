@@ -56,7 +56,7 @@ def all_weights(profile: scipy.sparse.csr_matrix, regularisation: float) -> Weig
 class Ease(Peer):
   """EASE on all history; profiles may weigh old rows less."""
 
-  settings = {'half_life': [0., 40.], 'regularisation': [400.]}
+  settings = {'half_life': [0., 40., 20.], 'regularisation': [400.]}
 
   def __init__(self):
     self._solved = None

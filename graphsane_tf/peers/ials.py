@@ -13,9 +13,9 @@ from graphsane_tf.peers.base import Peer, profiles
 class ImplicitAls(Peer):
   """Matrix factorisation of all interactions with confidence weights (Hu et al., ICDM 2008)."""
 
-  settings = {'half_life': [0., 40.], 'factors': [128], 'regularisation': [.03], 'alpha': [10.]}
+  settings = {'half_life': [0., 40.], 'factors': [128], 'regularisation': [10., .03], 'alpha': [1., 10.]}
 
-  def fit(self, context, half_life=0., factors=128, regularisation=.03, alpha=10.):
+  def fit(self, context, half_life=0., factors=128, regularisation=10., alpha=1.):
     if importlib.util.find_spec('implicit') is None:
       raise UserError("--peer=ials needs the library implicit: pip install 'graphsane_tf[peers]'.")
     from implicit.cpu import als  # pylint: disable=g-import-not-at-top

@@ -253,31 +253,29 @@ class IncrementalRun:
                            self.interactions.item_ids[:block.num_items], context.history, context.popularity)
 
   def _fit_block(self, index: int) -> None:
-    """Fits and tests a peer; its settings are chosen once, on the base block's validation rows."""
+    """Fits and tests a peer with the settings that validation rows up to this block's have shown to be best."""
     block, context = self.stream.block(index), self.context(index)
-    settings = self._settings(index)
+    before = [self._tried(earlier) for earlier in range(index)]
+    choices = peers_base.choices(self._peer.settings)
     started = time.perf_counter()
-    scorer = self._peer.fit(context, **settings)
-    state = {**fresh_state(), 'train_seconds': time.perf_counter() - started, 'epoch': 0,
-             'validation': self.evaluate(context, block.validation, scorer).metrics}
-    words = ', '.join(f'{name} {value:g}' for name, value in settings.items()) or 'no settings'
-    self._log(f'block {index}: {self.config.peer} ({words}) fitted to {context.num_rows:,} rows in '
-              f'{state["train_seconds"]:.1f} s')
-    self._finish(context, block, state, scorer, {'settings': settings}, {})
+    scorers = [self._peer.fit(context, **settings) for settings in choices]
+    seconds = time.perf_counter() - started
+    measured = [self.evaluate(context, block.validation, scorer).metrics for scorer in scorers]
+    tried = [metrics.get(SELECTION_METRIC, 0.) for metrics in measured]
+    best = peers_base.best([*before, tried])
+    words = ', '.join(f'{name} {value:g}' for name, value in choices[best].items()) or 'no settings'
+    self._log(f'block {index}: {self.config.peer} ({words}) fitted to {context.num_rows:,} rows in {seconds:.1f} s')
+    state = {**fresh_state(), 'train_seconds': seconds, 'epoch': 0, 'validation': measured[best]}
+    self._finish(context, block, state, scorers[best], {'settings': choices[best], 'tried': tried}, {})
     self._done(index, state)
 
-  def _settings(self, index: int) -> Dict[str, Any]:
-    """A peer's settings: those that rank the base block's validation rows best."""
-    base = self.folder.store(0).load()
-    if base and base.get('result'):
-      return base['result']['settings']
-    if index:
-      raise UserError(f'block 0 is not finished in {self.workdir}, and --peer={self.config.peer} chooses its settings '
-                      'there: run --block=all.')
-    block, context = self.stream.block(0), self.context(0)
-    found = [(self.evaluate(context, block.validation, self._peer.fit(context, **settings)).metrics.get(
-        SELECTION_METRIC, 0.), settings) for settings in peers_base.choices(self._peer.settings)]
-    return max(found, key=lambda one: one[0])[1]
+  def _tried(self, index: int) -> List[float]:
+    """How well each of a peer's settings ranked a block's validation rows."""
+    state = self.folder.store(index).load()
+    if not state or not state.get('result'):
+      raise UserError(f'block {index} is not finished in {self.workdir}, and --peer={self.config.peer} chooses its '
+                      'settings by all blocks so far: run --block=all.')
+    return state['result']['tried']
 
   def _finish(self, context: BlockContext, block: Block, state, scorer, extra: Dict[str, Any],
               users: Dict[str, np.ndarray]) -> Dict[str, float]:

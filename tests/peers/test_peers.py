@@ -131,6 +131,12 @@ def test_every_combination_of_settings():
   assert base.choices({}) == [{}]
 
 
+def test_the_best_settings_are_those_of_all_blocks_each_on_its_own_scale():
+  # By sums the first would win, by the last block alone the third.
+  assert base.best([[.50, .45, .10], [.01, .09, .10]]) == 1
+  assert base.best([[0., 0.], [.1, .2]]) == 1
+
+
 @pytest.mark.parametrize('name', [name for name in peers.REGISTRY if peers.REGISTRY[name].fitted and name != 'ials'])
 class TestBehaviour(suite.Suite):
   pass

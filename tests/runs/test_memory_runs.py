@@ -86,19 +86,20 @@ def test_results_tell_what_the_parts_give_alone(whole):
   assert set(alone) == {'graph', 'memory'} and all(0 <= value <= 1 for value in alone.values())
 
 
-def test_a_peer_is_a_run_whose_settings_are_chosen_on_the_base_block(tmp_path):
+def test_a_peer_is_a_run_whose_settings_are_chosen_by_the_blocks_so_far(tmp_path):
   config = _config(memory='none', peer='neighbours')
   said = small_runs.run(tmp_path / 'run', config)
   job = incremental.IncrementalRun(config, small_runs.LOG, tmp_path / 'run', log=lambda line: None)
   entries = json.loads((tmp_path / 'run' / 'results.json').read_text())['blocks']
-  peer, block, context = peers.REGISTRY['neighbours'](), job.stream.block(0), job.context(0)
-  values = {json.dumps(settings): job.evaluate(context, block.validation, peer.fit(context, **settings)).metrics[
-      'recall@20'] for settings in base.choices(peer.settings)}
-  assert values[json.dumps(entries[0]['settings'])] == max(values.values())
+  peer, shares = peers.REGISTRY['neighbours'](), []
   for index, entry in enumerate(entries):
-    assert entry['settings'] == entries[0]['settings']
-    tested = job.evaluate(job.context(index), job.stream.block(index).test,
-                          peer.fit(job.context(index), **entry['settings']))
+    block, context = job.stream.block(index), job.context(index)
+    values = np.array([job.evaluate(context, block.validation, peer.fit(context, **settings)).metrics['recall@20']
+                       for settings in base.choices(peer.settings)])
+    assert entry['tried'] == values.tolist()
+    shares.append(values / values.max())
+    assert entry['settings'] == base.choices(peer.settings)[np.mean(shares, axis=0).argmax()]
+    tested = job.evaluate(context, block.test, peer.fit(context, **entry['settings']))
     assert entry['test'] == tested.metrics
     with np.load(tmp_path / 'run' / 'per_user' / f'block_{index}.npz') as arrays:
       np.testing.assert_array_equal(arrays['recall@20'], tested.per_user['recall@20'])

@@ -14,7 +14,8 @@ _NAMES = {'popularity': 'Popularity, all history', 'recent_popularity': 'Popular
           'last_popularity': 'Popularity, last block', 'neighbours': 'Item neighbours', 'ease': 'EASE', 'ials': 'iALS'}
 PEERS = tuple(Row(label, {'peer': name}, alone=True) for name, label in _NAMES.items())
 _NOTE = ('Peers are refitted to all rows so far at every block, have no seeds, and their settings are those that rank '
-         "the base block's validation rows best. Untouched base: the base block's model on later blocks, for the "
+         "the validation rows of the blocks so far best; their seconds are those of all settings tried. Untouched base: "
+         "the base block's model on later blocks, for the "
          'users and items that it knows.')
 _ADAPTIVE = Row('SGCT-SANE adaptive', with_sane(SGCT, sane_variant='adaptive').overrides, partner=FINE_TUNE)
 
