@@ -110,6 +110,7 @@ def default_config() -> config_dict.ConfigDict:
   # Most and fewest epochs in the base block and in incremental blocks.
   c.train.base_epochs = 30
   c.train.base_min_epochs = 10
+  # 0 keeps the base block's weights in all later blocks.
   c.train.epochs = 15
   c.train.min_epochs = 3
   # Epochs without a better validation Recall@20 before training stops.
@@ -379,4 +380,5 @@ def resolved(config: config_dict.ConfigDict) -> config_dict.FrozenConfigDict:
       c.sane[name] = value
   c.train.base_min_epochs = min(c.train.base_min_epochs, c.train.base_epochs)
   c.train.min_epochs = min(c.train.min_epochs, c.train.epochs)
+  c.train.epoch_zero = c.train.epoch_zero or not c.train.epochs
   return config_dict.FrozenConfigDict(c)

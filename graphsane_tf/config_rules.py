@@ -153,7 +153,7 @@ RULES: Dict[str, Rule] = {
     'train.learning_rate': POSITIVE,
     'train.base_epochs': COUNT,
     'train.base_min_epochs': COUNT_OR_0,
-    'train.epochs': COUNT,
+    'train.epochs': COUNT_OR_0,
     'train.min_epochs': COUNT_OR_0,
     'train.patience': COUNT_OR_0,
     'train.new_row_moments': one_of('zeros', 'corrected'),

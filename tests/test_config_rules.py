@@ -30,7 +30,7 @@ NONSENSE = [
     ('sane.refresh_epochs', 0), ('nscaching.refresh_epochs', 0), ('pns.refresh_epochs', 0),
     ('sane.prior_sign', 2), ('sane.temperature', 0.), ('sgct.temperature', 0.), ('esns.tries', 0),
     ('blocks.base_fraction', 1.), ('blocks.num_incremental', 0), ('replay_options.ratio', 1.01),
-    ('evaluation.cutoffs', (0,)), ('train.batch_size', 2 ** 31), ('train.epochs', 0)]
+    ('evaluation.cutoffs', (0,)), ('train.batch_size', 2 ** 31), ('train.epochs', -1)]
 
 
 def changed(field, value):

@@ -157,8 +157,8 @@ class BlockTrainer:
         raise
       on_epoch(state['records'][-1])
     if not state['best_epoch']:
-      self._log(f'block {self.context.index}: no epoch of training was better than none, so today only the graph '
-                'has moved.')
+      self._log(f'block {self.context.index}: no epoch of training was better than none, so today only graph and '
+                'memory have moved.')
     # The best epoch's weights and optimiser state; the sampler stays as the last epoch left it.
     self._store.restore(self.model.checkpoint(), state['best'])
     return state

@@ -103,10 +103,10 @@ def test_a_run_in_which_only_the_graph_moves(tmp_path):
   small_runs.incremental.run(config, small_runs.LOG, tmp_path / 'run', log=after_epoch_zero)
   text = '\n'.join(lines)
   assert 'block 1 epoch  0/1  not trained  recall@20' in text
-  assert 'block 1: no epoch of training was better than none, so today only the graph has moved.' in text
+  assert 'block 1: no epoch of training was better than none, so today only graph and memory have moved.' in text
   assert 'best 0 in block 1: no epoch of training was better than none' in text
   again = small_runs.run(tmp_path / 'cut', config)
-  assert 'block 1 epoch  0' not in again and 'only the graph has moved' in again
+  assert 'block 1 epoch  0' not in again and 'only graph and memory have moved' in again
   for folder in ('run', 'cut'):
     results = json.loads((tmp_path / folder / 'results.json').read_text())
     records = [json.loads(line) for line in (tmp_path / folder / 'metrics.jsonl').read_text().splitlines()]
@@ -117,3 +117,9 @@ def test_a_run_in_which_only_the_graph_moves(tmp_path):
   base = small_runs.incremental.IncrementalRun(config, small_runs.LOG, tmp_path / 'run').load_model(0)
   old = base.backbone.num_users
   np.testing.assert_array_equal(loaded.backbone.user_table[:old], base.backbone.user_table)
+  # The same weights without an epoch.
+  none = small_runs.settings(train__epochs=0)
+  small_runs.run(tmp_path / 'none', none)
+  kept = json.loads((tmp_path / 'none' / 'results.json').read_text())['blocks']
+  assert [block['test'] for block in kept] == [block['test'] for block in results['blocks']]
+  assert {block['epochs'] for block in kept[1:]} == {0}

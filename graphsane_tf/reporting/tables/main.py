@@ -2,6 +2,7 @@
 from graphsane_tf.reporting import wording
 from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.methods import DISTILLERS, FINE_TUNE, LWCKD, SANE, SGCT
+from graphsane_tf.reporting.tables.peers import PEERS
 from graphsane_tf.runs.grid import Row
 
 # Rows whose learning curves the report draws, and the one whose users it shows.
@@ -14,7 +15,7 @@ class Main(Table):
   title = 'Incremental methods with and without SANE'
   rows = (FINE_TUNE, Row('LSP_s', {'kd': 'lsp'}), Row('Uniform', {'replay': 'uniform'}),
           Row('Inv_degree', {'replay': 'inverse_degree'}),
-          *(row for plain in DISTILLERS for row in (plain, SANE[plain])))
+          *(row for plain in DISTILLERS for row in (plain, SANE[plain])), *PEERS)
   published = ('per_block', 'main')
   in_paper = True
   told = 'SANE changed {partner}'

@@ -19,6 +19,9 @@ _NOTE = ('Peers are refitted to all rows so far at every block, have no seeds, a
          'users and items that it knows.')
 _ADAPTIVE = Row('SGCT-SANE adaptive', with_sane(SGCT, sane_variant='adaptive').overrides, partner=FINE_TUNE)
 
+# The base block's weights stay; the graph that they work on is today's.
+GRAPH_ONLY = Row("Base weights, today's graph", {'train.epochs': 0}, partner=FINE_TUNE)
+
 
 def remembering(row: Row, memory: str = 'ease') -> Row:
   """The row with a memory, tested against the row without."""
@@ -43,7 +46,7 @@ def untouched(done: FinishedGrid, dataset: str, row: Row) -> List[Dict[str, Any]
 class Peers(Table):
   """Recall of each block: simple models, and ours."""
   title = 'Against simple models'
-  rows = (*PEERS, FINE_TUNE, remembering(FINE_TUNE), _ADAPTIVE, remembering(_ADAPTIVE))
+  rows = (*PEERS, GRAPH_ONLY, remembering(GRAPH_ONLY), FINE_TUNE, remembering(FINE_TUNE), _ADAPTIVE, remembering(_ADAPTIVE))
 
   def build_for(self, done, dataset, analyses=None):
     shown = super().build_for(done, dataset, analyses)
