@@ -256,6 +256,8 @@ class Tuner:
     note = size_note(assembly.stream_of(self.config, self.interactions))
     if note:
       self.log(note)
+    if self.config.memory != 'none':
+      self.log(f'note: trials compare graph models alone; --memory={self.config.memory} joins the chosen one.')
     if self.search != 'tpe':
       trials = len(points(GRID))
       self._choose_backbone()
