@@ -211,9 +211,12 @@ def test_a_table_in_a_file_of_the_users_own(tmp_path):
   for cell in grid.cells([plain, mine], {'drift': data}, 2, tmp_path / 'runs', (), ['mine.py']):
     fake_grid.write_cell(cell)
     cell.save_note(2.)
-  made = _run('--what=mine', '--plugin=mine.py', '--seeds=2', '--workdir=runs', '--drift_size=small', cwd=tmp_path)
+  made = _run('--what=mine', '--plugin=mine.py', '--seeds=2', '--workdir=runs', '--drift_size=small',
+              '--write=pages', cwd=tmp_path)
   assert made.returncode == 0, made.stderr
   assert '6 of 6 cells are finished already.' in made.stdout and '| Mine |' in made.stdout
+  assert ('```bash\ngraphsane reproduce --what=mine --datasets=drift --seeds=2 --drift_size=small --plugin=mine.py\n```'
+          in (tmp_path / 'pages' / 'mine-drift.md').read_text())
   report = (tmp_path / 'runs' / 'report.html').read_text()
   assert 'drift: Mine changes Uniform by +0.0 % in Recall@20' in report and 'Recall by block and method' in report
 

@@ -30,9 +30,22 @@ def define():
   flags.DEFINE_string('extra', '', 'Further flags for every run, as one string.')
   flags.DEFINE_bool('dry_run', False, 'Print the cells with an estimate, train nothing.')
   flags.DEFINE_bool('tables_only', False, 'Only write what the finished cells give.')
-  return {'tables': ['what', 'seeds', 'tables_only'],
+  flags.DEFINE_string('write', None, "Folder of a documentation into which each table is written as a page, too, with its "
+                      'command, and the versions and commits of its runs.')
+  return {'tables': ['what', 'seeds', 'tables_only', 'write'],
           'data': ['datasets', 'recipes', 'drift_size', 'data_dir'],
           'runs': ['jobs', 'extra', 'dry_run', 'workdir']}
+
+
+def _command(what: str) -> str:
+  """The command that makes one table, without what differs from machine to machine."""
+  values = flags.FLAGS
+  names = [f'{name}={pathlib.PurePath(path).name}' if path else name
+           for name, _, path in (entry.partition('=') for entry in values.datasets)]
+  words = [f'--what={what}', f'--datasets={",".join(names)}', f'--seeds={values.seeds}']
+  words += [f'--{name}={values[name].value}' for name in ('drift_size', 'extra') if values[name].present]
+  words += [f'--plugin={pathlib.PurePath(path).name}' for path in values.plugin]
+  return shlex.join(['graphsane', 'reproduce', *words])
 
 
 def main():
@@ -55,12 +68,14 @@ def main():
     return
   failed = {} if values.tables_only else grid.run(cells, values.jobs, log)
   cli.load_tensorflow_quietly()
-  from graphsane_tf.reporting import analyses, report  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.reporting import analyses, pages, report  # pylint: disable=g-import-not-at-top
   done = FinishedGrid(cells, extra)
   studied = analyses.Analyses(done, values.data_dir, log)
   shown = [part for table in selected for part in table.build(done, studied)]
   for part in shown:
     log('\n' + outputs.write(values.workdir, part.stem, part.table, part.title, part.note, part.data))
+    if values.write:
+      pages.write(values.write, part, done, _command(part.source.name))
   path = report.write(values.workdir, done, shown, studied, values.data_dir)
   log(f'report    {path}')
   problems = [*[f'{cell.folder}: {why}' for cell, why in failed.items()],

@@ -1,5 +1,6 @@
 """Is a difference more than noise? Paired tests over users, intervals over seeds."""
 import dataclasses
+from typing import Dict, Iterable, List, Mapping, Tuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +63,29 @@ def paired_wilcoxon(a: np.ndarray, b: np.ndarray) -> PairedTest:
     statistic, p_value = stats.wilcoxon(difference, zero_method='wilcox')
   return PairedTest(float(difference.mean()), float(statistic), float(p_value), len(difference),
                     differing)
+
+
+def by_user(sides: Iterable[Iterable[Mapping[Tuple[int, int], float]]]) -> Tuple[List[int], List[np.ndarray]]:
+  """What a paired test over users takes: one value a user and side, the mean over the blocks and seeds that all have.
+
+  A user who is judged in three blocks, or with three seeds, is still one user: to count each time as another one would
+  make p too small.
+
+  Args:
+    sides: for each method, the metric of each (block, user), one mapping a seed.
+
+  Returns:
+    Users, sorted, and an array [users] for each side.
+  """
+  sides = [list(side) for side in sides]
+  keys = set.intersection(*(set(values) for side in sides for values in side))
+  blocks: Dict[int, List[Tuple[int, int]]] = {}
+  for key in sorted(keys):
+    if not any(np.isnan(values[key]) for side in sides for values in side):
+      blocks.setdefault(key[1], []).append(key)
+  users = sorted(blocks)
+  return users, [np.array([np.mean([values[key] for key in blocks[user] for values in side]) for user in users])
+                 for side in sides]
 
 
 def holm(p_values: npt.ArrayLike) -> np.ndarray:

@@ -183,13 +183,12 @@ def against(done: FinishedGrid, dataset: str, row: grid.Row, partner: grid.Row,
             metric: str = METRIC) -> Optional[Dict[str, Any]]:
   """Compares a row with its partner on their common seeds; None if there is none.
 
-  The test is Wilcoxon's over (block, user) pairs, each with the mean over seeds: seeds are not new
-  users, and counting each of them as one would make p too small. The interval is over seeds, which
-  share their base block.
+  The test is Wilcoxon's over users, each with their mean over blocks and seeds (`significance.by_user`). The interval is
+  over seeds, which share their base block.
 
   Returns:
     partner, gain (%), gain_low and gain_high (95 % over seeds, None for one seed), common_seeds,
-    p_value, difference (mean over users) and pairs.
+    p_value, difference (mean over users) and users (how many).
   """
   mine, other = done.of(dataset, row), done.of(dataset, partner)
   seeds = sorted(mine.keys() & other.keys())
@@ -199,13 +198,11 @@ def against(done: FinishedGrid, dataset: str, row: grid.Row, partner: grid.Row,
   theirs = [float(np.nanmean(done.blocks(other[s], metric))) for s in seeds]
   gains = significance.interval([100 * (a / max(b, 1e-12) - 1) for a, b in zip(ours, theirs)])
   users = [[done.per_user(side[seed], metric) for seed in seeds] for side in (mine, other)]
-  keys = sorted(set.intersection(*(set(values) for side in users for values in side)))
-  first, second = (np.array([np.mean([values[key] for values in side]) for key in keys])
-                   for side in users)
+  known, (first, second) = significance.by_user(users)
   test = significance.paired_wilcoxon(first, second)
   return {'partner': partner.label, 'gain': gains.mean, 'gain_low': gains.low,
           'gain_high': gains.high, 'common_seeds': len(seeds), 'p_value': test.p_value,
-          'difference': test.mean_difference, 'pairs': test.pairs}
+          'difference': test.mean_difference, 'users': len(known)}
 
 
 def grid_table(lines: Sequence[Dict[str, Any]], reference: str, costs: bool = False) -> Dict[str, Any]:

@@ -37,8 +37,8 @@ def gain(dataset: str, line: Dict[str, Any], change: str) -> str:
   span = (f'95 % interval {line["gain_low"]:+.1f} to {line["gain_high"]:+.1f} % over '
           f'{counted(line["common_seeds"])}' if line['gain_low'] is not None else 'one seed, no interval')
   return (f'{dataset}: {change} by {line["gain"]:+.1f} % in Recall@20 ({span}; Wilcoxon p = '
-          f'{line["p_value"]:.2g}, with Holm\'s correction {line["p_holm"]:.2g}, over {line["pairs"]:,} '
-          f'user-block pairs): {"it" if line["common_seeds"] > 1 else "on this one seed it"} {verdict(line)}.')
+          f'{line["p_value"]:.2g}, with Holm\'s correction {line["p_holm"]:.2g}, over {line["users"]:,} '
+          f'users): {"it" if line["common_seeds"] > 1 else "on this one seed it"} {verdict(line)}.')
 
 
 def best(dataset: str, what: str, lines: Sequence[Dict[str, Any]]) -> List[str]:

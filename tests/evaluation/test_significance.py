@@ -39,6 +39,22 @@ def test_wilcoxon_finds_a_shift_and_is_symmetric():
   assert one.mean_difference == pytest.approx(-two.mean_difference)
 
 
+def test_a_user_counts_once_whatever_the_blocks_and_seeds():
+  rng = np.random.default_rng(2)
+  ours, theirs = ([{(block, user): rng.random() for block in (1, 2, 3) for user in (4, 7, 9)} for _ in range(2)]
+                  for _ in range(2))
+  # User 9 is judged with both methods in block 3 alone, and by one of them with one seed only; user 4 has a NaN.
+  del ours[0][1, 9], theirs[1][2, 9]
+  theirs[0][2, 4] = np.nan
+  users, (first, second) = significance.by_user([ours, theirs])
+  assert users == [4, 7, 9]
+  for found, side in ((first, ours), (second, theirs)):
+    blocks = {4: (1, 3), 7: (1, 2, 3), 9: (3,)}
+    np.testing.assert_allclose(found, [np.mean([[values[block, user] for block in blocks[user]] for values in side])
+                                       for user in users])
+  assert significance.by_user([[{}], [{(1, 2): .5}]])[0] == []
+
+
 def test_wilcoxon_of_equal_methods():
   test = significance.paired_wilcoxon(np.ones(9), np.ones(9))
   assert (test.p_value, test.statistic, test.differing) == (1, 0, 0)

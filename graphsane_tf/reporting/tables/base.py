@@ -8,7 +8,7 @@ from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.runs.grid import Row
 
 _INTERVALS = 'Intervals: 95 %, Student\'s t over seeds; a single seed has none.'
-_TESTED = ('p: Wilcoxon signed-rank test over (block, user) pairs, each with its mean over seeds, two-sided; '
+_TESTED = ('p: Wilcoxon signed-rank test over users, each with their mean over blocks and seeds, two-sided; '
            'p (Holm): corrected for the comparisons of this table.')
 _COSTS = ('Epochs and seconds to best: up to the epoch that validation chose, means over blocks and seeds; rebuilds: '
           'of the sampler in a block, each of which ranks all items where it has a reservoir.')

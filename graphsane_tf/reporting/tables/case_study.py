@@ -13,7 +13,7 @@ _NOTE = ('The 15 % of users with the largest interest shift (K-means with 10 clu
          'against the other 85 %; users with rows in a block and in the one before. Old positives: share of items '
          'from earlier blocks among the negatives of one replayed epoch with the finished model; "in its own '
          'slots" is without uniform ones. Intervals: 95 %, Student\'s t over seeds. p: Mann-Whitney test, two-sided, '
-         'of whether the change of a (block, user) against uniform negatives, mean over seeds, is the same in both '
+         'of whether the change of a user against uniform negatives, mean over blocks and seeds, is the same in both '
          'groups; p (Holm): corrected for the samplers of this table.')
 # One sampler and seed: group to what was measured, from `reporting.case_study.study_seed`.
 Study = Dict[str, Any]
@@ -63,8 +63,8 @@ def _span(interval: Optional[significance.Interval]) -> Optional[Tuple[float, fl
 def between(ours: Sequence[Study], plain: Sequence[Study]) -> Dict[str, float]:
   """Whether a sampler changes the recall of one group by more than that of the other.
 
-  The change of a (block, user) is the mean over the seeds that count them in the group; ranks of the two groups'
-  changes are compared, as they are different users.
+  The change of a user is the mean over the blocks and seeds that count them in the group; ranks of the two groups'
+  changes are compared. Who is in one group in one block and in the other in the next has a change in each.
 
   Args:
     ours: one study a seed.
@@ -82,7 +82,7 @@ def between(ours: Sequence[Study], plain: Sequence[Study]) -> Dict[str, float]:
       recalls, base = mine[group].get('recalls', {}), other[group].get('recalls', {})
       for key in recalls.keys() & base.keys():
         of_key.setdefault(key, []).append(recalls[key] - base[key])
-    changes[group] = np.array([np.mean(of_key[key]) for key in sorted(of_key)])
+    _, (changes[group],) = significance.by_user([[{key: float(np.mean(values)) for key, values in of_key.items()}]])
   if not all(len(values) for values in changes.values()):
     return {}
   test = stats.mannwhitneyu(changes['high'], changes['rest'])

@@ -16,8 +16,8 @@ from graphsane_tf.runs import grid
 
 _NOTE = ('Real shift: users whose counts in the block are at least three times as likely with a moving '
          'interest as with a constant one. Planted: users of drift who move in the block. Gain and '
-         'Wilcoxon\'s p are against the same reservoir without prior, over (block, user) pairs with '
-         'their means over seeds; p (Holm): corrected for the comparisons of this table.')
+         'Wilcoxon\'s p are against the same reservoir without prior, over users with their means over '
+         'the blocks in which they are in the group, and over seeds; p (Holm): corrected for the comparisons of this table.')
 
 
 def _planted(data: Dict[str, Any]) -> Dict[int, np.ndarray]:
@@ -51,7 +51,7 @@ def compare(done: FinishedGrid, dataset: str, rows: Sequence[grid.Row]) -> List[
   """One dict a row and group; [] until the adaptive row and its control are there.
 
   Returns:
-    Dicts with label, group, pairs, recall (mean over pairs and seeds), seeds, and, but for the
+    Dicts with label, group, users (how many), recall (mean over them), seeds, and, but for the
     control itself, gain (%), p_value and p_holm against it.
   """
   cells = {row: done.of(dataset, row) for row in rows}
@@ -73,11 +73,11 @@ def compare(done: FinishedGrid, dataset: str, rows: Sequence[grid.Row]) -> List[
       if mine:
         values[row] = {key: float(np.mean(of_key)) for key, of_key in of_seeds.items()}
     for row, recalls in values.items():
-      line = {'label': row.label, 'group': group, 'pairs': len(recalls), 'seeds': len(seeds),
-              'recall': float(np.mean(list(recalls.values()))) if recalls else None}
-      keys = sorted(recalls.keys() & values[NO_PRIOR].keys())
-      if row is not NO_PRIOR and keys:
-        ours, theirs = (np.array([side[key] for key in keys]) for side in (recalls, values[NO_PRIOR]))
+      users, (recall,) = significance.by_user([[recalls]])
+      line = {'label': row.label, 'group': group, 'users': len(users), 'seeds': len(seeds),
+              'recall': float(recall.mean()) if users else None}
+      if row is not NO_PRIOR and recalls.keys() & values[NO_PRIOR].keys():
+        _, (ours, theirs) = significance.by_user([[recalls], [values[NO_PRIOR]]])
         line['gain'] = float(100 * (ours.mean() / max(theirs.mean(), 1e-12) - 1))
         line['p_value'] = significance.paired_wilcoxon(ours, theirs).p_value
       lines.append(line)
@@ -86,10 +86,10 @@ def compare(done: FinishedGrid, dataset: str, rows: Sequence[grid.Row]) -> List[
 
 
 def _table(lines: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
-  heads = ['users', 'method', 'Recall@20', '% to no prior', 'p', 'p (Holm)', 'pairs', 'seeds']
+  heads = ['users', 'method', 'Recall@20', '% to no prior', 'p', 'p (Holm)', 'number', 'seeds']
   return {'heads': heads, 'cells': [
       [line['group'], line['label'], line['recall'], line.get('gain'), line.get('p_value'), line.get('p_holm'),
-       line['pairs'], line['seeds']] for line in lines]}
+       line['users'], line['seeds']] for line in lines]}
 
 
 class Movers(Table):
