@@ -4,7 +4,6 @@
 """
 import pathlib
 
-import graphsane_tf  # pylint: disable=unused-import
 from graphsane_tf.reporting import verdict
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

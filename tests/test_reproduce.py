@@ -180,7 +180,7 @@ def test_dry_run_and_mistakes(tmp_path):
   result = _run('--what=all', '--datasets=drift,tafeng=log.csv', '--drift_size=small', '--seeds=2',
                 '--dry_run', cwd=tmp_path)
   assert result.returncode == 0, result.stderr
-  assert result.stdout.count('to do') == 2 * 2 * 34 + 1
+  assert result.stdout.count('to do') == 2 * 2 * 40 + 1
   assert not (tmp_path / 'runs').exists()
   wrong = _run('--what=magic', '--dry_run', cwd=tmp_path)
   assert wrong.returncode == 2 and wrong.stderr.startswith('error: --what=magic')
@@ -270,7 +270,7 @@ def test_everything_interrupted_and_resumed(tmp_path):
   epochs = _epochs(tmp_path / 'grid')
   # An epoch in flight when its process dies is lost; none that was finished is trained again.
   assert set(epochs.values()) == {1}, [key for key, count in epochs.items() if count > 1]
-  assert len({name for name, _, _ in epochs}) == 34
+  assert len({name for name, _, _ in epochs}) == 40
   for stem in ('main-drift', 'metrics-ranks', 'metrics-wins', 'samplers-drift', 'time-drift',
                'case_study-drift', 'ablation-drift', 'clustering-drift', 'clusters_k-drift',
                'reservoir_q-drift'):
@@ -280,5 +280,5 @@ def test_everything_interrupted_and_resumed(tmp_path):
   assert {row['label'] for row in study} == {row.label for row in tables.REGISTRY['case_study'].rows}
   assert 'SANE changed SGCT by' in (tmp_path / 'grid' / 'report.html').read_text()
   again = _run(*arguments, cwd=tmp_path)
-  assert '34 of 34 cells are finished already.' in again.stdout
+  assert '40 of 40 cells are finished already.' in again.stdout
   assert _epochs(tmp_path / 'grid') == epochs and ' of grid/' not in again.stdout

@@ -30,8 +30,8 @@ def define():
   flags.DEFINE_string('extra', '', 'Further flags for every run, as one string.')
   flags.DEFINE_bool('dry_run', False, 'Print the cells with an estimate, train nothing.')
   flags.DEFINE_bool('tables_only', False, 'Only write what the finished cells give.')
-  flags.DEFINE_string('write', None, "Folder of a documentation into which each table is written as a page, too, with its "
-                      'command, and the versions and commits of its runs.')
+  flags.DEFINE_string('write', None, 'Folder into which each table is written as a page, too, with its command and the '
+                      'versions and commits of its runs.')
   return {'tables': ['what', 'seeds', 'tables_only', 'write'],
           'data': ['datasets', 'recipes', 'drift_size', 'data_dir'],
           'runs': ['jobs', 'extra', 'dry_run', 'workdir']}

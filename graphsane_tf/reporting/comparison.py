@@ -183,8 +183,8 @@ def against(done: FinishedGrid, dataset: str, row: grid.Row, partner: grid.Row,
             metric: str = METRIC) -> Optional[Dict[str, Any]]:
   """Compares a row with its partner on their common seeds; None if there is none.
 
-  The test is Wilcoxon's over users, each with their mean over blocks and seeds (`significance.by_user`). The interval is
-  over seeds, which share their base block.
+  The test is Wilcoxon's over users, each with their mean over blocks and seeds (`significance.by_user`). The interval
+  is over seeds, which share their base block.
 
   Returns:
     partner, gain (%), gain_low and gain_high (95 % over seeds, None for one seed), common_seeds,

@@ -4,7 +4,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from graphsane_tf.reporting import outputs, pages
-from graphsane_tf.reporting.tables import peers
+from graphsane_tf.reporting.tables import methods, peers
 
 # Labels of the table of peers.
 SIMPLE = tuple(row.label for row in peers.PEERS)
@@ -31,9 +31,8 @@ class Claim(NamedTuple):
 
 
 CLAIMS = (
-    *(Claim(f'SANE improves {name} (main table)', 'main', (f'{name}-SANE',)) for name in ('GraphSAIL', 'SGCT', 'LWC-KD')),
-    *(Claim(f'{name} improves fine-tuning', 'main', (name,), '% to Fine Tune')
-      for name in ('GraphSAIL', 'SGCT', 'LWC-KD')),
+    *(Claim(f'SANE improves {row.label}', 'main', (methods.SANE[row].label,)) for row in methods.DISTILLERS),
+    *(Claim(f'{row.label} improves fine-tuning', 'main', (row.label,), '% to Fine Tune') for row in methods.DISTILLERS),
     Claim('SANE as printed (ranks 1 to 100) improves SGCT', 'variants', ('SGCT-SANE paper',)),
     Claim('SANE, adaptive, improves SGCT', 'variants', ('SGCT-SANE adaptive',)),
     Claim('SGCT + SANE improves a strong model', 'peers', ('SGCT-SANE adaptive',)),
@@ -73,9 +72,10 @@ def against_peers(folder) -> Dict[str, Any]:
            'seeds', 'verdict']
   cells = []
   for log in logs(folder):
-    found = {label: line(folder, 'peers', log, (label,)) for label in (*SIMPLE, STRONG, WITHOUT_MEMORY, UNTOUCHED)}
-    value = {label: _number((entry or {}).get('average')) for label, entry in found.items()}
-    simple = {label: value[label] for label in SIMPLE if value[label]}
+    found = {label: line(folder, 'peers', log, (label,)) or {}
+             for label in (*SIMPLE, STRONG, WITHOUT_MEMORY, UNTOUCHED)}
+    value = {label: _number(entry.get('average')) for label, entry in found.items()}
+    simple = {label: average for label, average in value.items() if label in SIMPLE and average}
     ours = value[STRONG]
     if not simple or ours is None:
       continue

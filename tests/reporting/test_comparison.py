@@ -12,7 +12,7 @@ from graphsane_tf.reporting.tables import main, metrics, movers
 from graphsane_tf.runs import grid
 from tests.reporting import fake_grid
 
-OWN = ('peers', 'backbones', 'variants', 'parts', 'movers')
+OWN = ('peers', 'strong', 'strength', 'printed', 'backbones', 'variants', 'parts', 'movers')
 
 
 def _grid(workdir, names, datasets=('gowalla',), seeds=2, skip=()):
@@ -49,9 +49,10 @@ def test_main_table(tmp_path):
                              100 * fake_grid.GAIN)
   # Blocks and seeds are averaged before the test: as many pairs as users.
   assert sane['users'] == fake_grid.NUM_USERS and sane['p_value'] < 1e-6
-  values = [[np.mean([fake_grid.recall_of(cell, block) for cell in done.of('gowalla', row).values() for block in (1, 2, 3)],
-                     axis=0) for row in main.Main.rows if row.label == label] for label in ('SGCT-SANE', 'SGCT')]
-  assert sane['p_value'] == pytest.approx(significance.paired_wilcoxon(values[0][0], values[1][0]).p_value)
+  of_table = {row.label: row for row in main.Main.rows}
+  users = [np.mean([fake_grid.recall_of(cell, block) for cell in done.of('gowalla', of_table[label]).values()
+                    for block in (1, 2, 3)], axis=0) for label in ('SGCT-SANE', 'SGCT')]
+  assert sane['p_value'] == pytest.approx(significance.paired_wilcoxon(*users).p_value)
   assert _cell(rows, 'Fine Tune')['published'] == .1705
   tuned = done.of('gowalla', main.Main.rows[0]).values()
   expected = np.mean([[fake_grid.recall_of(cell, block).mean() for block in (1, 2, 3)]
@@ -60,12 +61,12 @@ def test_main_table(tmp_path):
 
 
 def test_a_row_is_found_in_every_table_that_shows_it(tmp_path):
-  assert len(_grid(tmp_path / 'paper', ['all'], seeds=1)[0]) == 34
+  assert len(_grid(tmp_path / 'paper', ['all'], seeds=1)[0]) == 40
   cells, done = _grid(tmp_path, list(tables.REGISTRY), seeds=1)
   assert len({cell.folder for cell in cells}) == len(cells)
   for table in tables.select(list(tables.REGISTRY)):
     assert all(list(done.of('gowalla', row)) == [0] for row in table.rows)
-    if table.name not in ('metrics', 'case_study', 'movers'):
+    if table.name not in ('metrics', 'case_study', 'movers', 'strength'):
       assert all(line['seeds'] == 1 for line in table.build(done)[0].data)
 
 
@@ -78,6 +79,26 @@ def test_p_is_corrected_for_the_comparisons_of_a_table(tmp_path):
                                significance.holm([line['p_value'] for line in tested]))
     column = [cells[shown.table['heads'].index('p (Holm)')] for cells in shown.table['cells']]
     assert column == [line.get('p_holm') for line in shown.data]
+
+
+def test_strengths_of_distillers(tmp_path):
+  cells, _ = _grid(tmp_path, ['strength'], datasets=('drift',), skip=('lsp-kd_strength=1',))
+  for cell in cells:
+    path = cell.folder / 'results.json'
+    if path.exists() and cell.base is not None:
+      results = json.loads(path.read_text())
+      for entry in results['blocks'][1:]:
+        entry['kd_scale'] = 1. if cell.name.startswith('sgct') else 10. * entry['block'] * (1 + cell.seed)
+      path.write_text(json.dumps(results))
+  shown, = _built(comparison.FinishedGrid(cells), 'strength')
+  found = {line['label']: line for line in shown.data}
+  assert list(found) == ['GraphSAIL', 'GraphSAIL, self', 'GraphSAIL, local', 'GraphSAIL, global', 'SGCT', 'LWC-KD']
+  # Means over seeds of what the loss has without its scale; the scale of one without a gradient says nothing.
+  np.testing.assert_allclose(found['LWC-KD']['ratios'], .75 * np.array([1 / 10, 1 / 20, 1 / 30]))
+  assert found['SGCT']['ratios'] == [0., 0., 0.]
+  assert [shown.table['cells'][0][k] for k in (0, 1, 3, 4)] == ['GraphSAIL', '0.075', '0.025', 2]
+  assert ('drift: the gradient of LWC-KD is 0.046 of that of the ranking loss (2 seeds).'
+          in shown.source.sentences(shown))
 
 
 def test_movers_are_compared_with_the_same_reservoir_without_prior(tmp_path):
@@ -120,7 +141,7 @@ def test_ranks_and_wins(tmp_path):
   assert counted[-1] == {'dataset': 'all', 'cases': 96, 'wins': 96, 'wins_5': 96, 'losses': 0,
                          'losses_5': 0, 'seeds': 2}
   spread = metrics.spread(done, metrics.Metrics.rows)
-  assert len(spread) == 10 and len(spread['SGCT']) == 2 * 2 * 3 * 4
+  assert len(spread) == 16 and len(spread['SGCT']) == 2 * 2 * 3 * 4
   assert set(spread['SGCT-SANE']) == {2.}
 
 
@@ -265,7 +286,7 @@ def test_published_numbers_are_found(name):
     assert published.ranks('LWC-KD-SANE')['recall'] == 1.5
   elif table.published:
     values = {row.label: published.recall(table.published, 'taobao14', row.label) for row in table.rows}
-    ours_only = {'SGCT+Uniform', 'SGCT+DNS'}
+    ours_only = {'SGCT+Uniform', 'SGCT+DNS', *(row.label for row in table.rows if row.alone)}
     assert all((value is None) == (label in ours_only) for label, value in values.items())
 
 

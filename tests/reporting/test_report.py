@@ -138,7 +138,7 @@ def test_a_grid_without_results_still_gives_a_report(tmp_path):
   cells = grid.cells(tables.rows_of(tables.select(['main'])), {'drift': []}, 1, tmp_path)
   done = comparison.FinishedGrid(cells)
   text = report.write(tmp_path, done, [], None, 'data').read_text('utf-8')
-  assert '0 of 11 runs' in text and 'No table has enough finished runs' in text
+  assert '0 of 17 runs' in text and 'No table has enough finished runs' in text
 
 
 def test_tables_sort_by_value():

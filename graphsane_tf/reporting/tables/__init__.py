@@ -32,6 +32,7 @@ REGISTRY = Registry('table', {
     'reservoir_q': f'{_PACKAGE}.sensitivity:ReservoirQ',
     'peers': f'{_PACKAGE}.peers:Peers',
     'strong': f'{_PACKAGE}.strong:Strong',
+    'strength': f'{_PACKAGE}.strength:Strength',
     'printed': f'{_PACKAGE}.printed:Printed',
     'backbones': f'{_PACKAGE}.backbones:Backbones',
     'variants': f'{_PACKAGE}.variants:Variants',

@@ -17,7 +17,8 @@ from graphsane_tf.runs import grid
 _NOTE = ('Real shift: users whose counts in the block are at least three times as likely with a moving '
          'interest as with a constant one. Planted: users of drift who move in the block. Gain and '
          'Wilcoxon\'s p are against the same reservoir without prior, over users with their means over '
-         'the blocks in which they are in the group, and over seeds; p (Holm): corrected for the comparisons of this table.')
+         'the blocks in which they are in the group, and over seeds; p (Holm): corrected for the comparisons of '
+         'this table.')
 
 
 def _planted(data: Dict[str, Any]) -> Dict[int, np.ndarray]:

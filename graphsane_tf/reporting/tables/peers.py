@@ -14,9 +14,8 @@ _NAMES = {'popularity': 'Popularity, all history', 'recent_popularity': 'Popular
           'last_popularity': 'Popularity, last block', 'neighbours': 'Item neighbours', 'ease': 'EASE', 'ials': 'iALS'}
 PEERS = tuple(Row(label, {'peer': name}, alone=True) for name, label in _NAMES.items())
 _NOTE = ('Peers are refitted to all rows so far at every block, have no seeds, and their settings are those that rank '
-         "the validation rows of the blocks so far best; their seconds are those of all settings tried. Untouched base: "
-         "the base block's model on later blocks, for the "
-         'users and items that it knows.')
+         'the validation rows of the blocks so far best; their seconds are those of all settings tried. Untouched '
+         "base: the base block's model on later blocks, for the users and items that it knows.")
 _ADAPTIVE = Row('SGCT-SANE adaptive', with_sane(SGCT, sane_variant='adaptive').overrides, partner=FINE_TUNE)
 
 # The base block's weights stay; the graph that they work on is today's.
@@ -46,7 +45,7 @@ def untouched(done: FinishedGrid, dataset: str, row: Row) -> List[Dict[str, Any]
 class Peers(Table):
   """Recall of each block: simple models, and ours."""
   title = 'Against simple models'
-  rows = (*PEERS, GRAPH_ONLY, remembering(GRAPH_ONLY), FINE_TUNE, remembering(FINE_TUNE), _ADAPTIVE, remembering(_ADAPTIVE))
+  rows = (*PEERS, *(row for plain in (GRAPH_ONLY, FINE_TUNE, _ADAPTIVE) for row in (plain, remembering(plain))))
 
   def build_for(self, done, dataset, analyses=None):
     shown = super().build_for(done, dataset, analyses)
