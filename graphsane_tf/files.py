@@ -195,16 +195,37 @@ def _fsync_files(path: pathlib.Path) -> None:
 
 
 @contextlib.contextmanager
-def replaced_directory(path) -> Iterator[pathlib.Path]:
-  """Yields a temporary directory that takes the place of `path` when the body succeeds."""
+def scratch_directory(path) -> Iterator[pathlib.Path]:
+  """Yields a new, hidden directory beside `path`, and deletes it and what killed processes have left of such."""
   path = pathlib.Path(path)
   make_directory(path.parent)
-  with writing(path), contextlib.ExitStack() as stack:
+  with contextlib.ExitStack() as stack:
+    with writing(path):
+      temporary = stack.enter_context(_temporary_directory(path))
+    try:
+      yield temporary
+    finally:
+      shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _temporary_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
+  """Yields a new directory that is locked as one in use, and first removes those that are not."""
+  with contextlib.ExitStack() as stack:
     # The parent is locked while directories come and go, so that a new one is not taken for a leftover.
     with _held(path.parent, wait=True):
       _remove_leftovers(path)
       temporary = pathlib.Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.parent))
       stack.enter_context(_held(temporary, wait=False))
+    yield temporary
+
+
+@contextlib.contextmanager
+def replaced_directory(path) -> Iterator[pathlib.Path]:
+  """Yields a temporary directory that takes the place of `path` when the body succeeds."""
+  path = pathlib.Path(path)
+  make_directory(path.parent)
+  with writing(path), _temporary_directory(path) as temporary:
     try:
       os.chmod(temporary, 0o755)
       yield temporary

@@ -5,7 +5,7 @@ import tempfile
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from graphsane_tf import files
-from graphsane_benchmark import figures, logs, memory, peers, processes, scoring, serving, training
+from graphsane_benchmark import figures, logs, memory, peers, preparation, processes, scoring, serving, training
 from graphsane_tf.data import prepare
 from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.data.interactions import Interactions
@@ -60,6 +60,9 @@ class Suite:
         'serving': [lambda items=items: serving.serving_section(items, repeats)
                     for items in _ITEMS[:1 if quick else None]],
         'memory_cost': [lambda shape=shape: memory.cost_section(shape) for shape in catalogues],
+        'preparation': [] if quick else [
+            *(lambda rows=rows: preparation.order_section(rows, repeats) for rows in preparation.COMPARED),
+            preparation.growth_section],
         'memory': [] if quick else [
             lambda: processes.memory_section(shapes['netflix'], _EDGES)],
     }

@@ -2,6 +2,7 @@
 import dataclasses
 import hashlib
 import json
+import pathlib
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphsane_tf.data import ordering
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.data.recipes import Recipe
 from graphsane_tf.errors import UserError
@@ -45,24 +47,29 @@ def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     yield pa.concat_tables(held)
 
 
-def _codes(chunks: List[pa.DictionaryArray]) -> Tuple[np.ndarray, pa.Array]:
-  """Joins dictionary-encoded chunks into int32 codes and one dictionary."""
-  joined = pa.chunked_array(chunks).unify_dictionaries()
-  chunks.clear()
-  return (np.concatenate([chunk.indices.to_numpy() for chunk in joined.chunks]),
-          joined.chunk(0).dictionary)
+def _numbered(table: pa.Table, key: str, names: Dict[str, pa.Array]) -> np.ndarray:
+  """int32 codes of a column; those in `names` keep theirs, and new ones are added."""
+  chunks = [table[key].combine_chunks().dictionary_encode()]
+  if key in names:
+    # One dictionary of all that was read, or many large ones would have to be held.
+    none = pa.array([], pa.int32())
+    chunks.insert(0, pa.DictionaryArray.from_arrays(none, names[key]))
+    chunks = pa.chunked_array(chunks).unify_dictionaries().chunks
+  names[key] = chunks[0].dictionary
+  return chunks[-1].indices.to_numpy()
 
 
-def collect(tables: Iterable[pa.Table], min_rating: Optional[float], name: str):
+def _read(tables: Iterable[pa.Table], min_rating: Optional[float], name: str):
   """Reads the tables one by one, keeping only codes.
 
   Returns:
-    The columns (user, item, time and perhaps category; the ids as int32 codes), the dictionaries
-    of the codes, the newest time of the raw log and its number of rows. Without any row that is rated well
-    enough there are only times, [0], and no dictionaries.
+    The columns (user, item, time and perhaps category; the ids as int32 codes) in pieces, what the codes stand for,
+    the newest time of the raw log and its number of rows. Without any row that is rated well enough there is
+    nothing that codes stand for.
   """
-  encoded: Dict[str, List] = {}
-  times, newest, raw_rows = [], None, 0
+  chunks: ordering.Chunks = {'time': []}
+  names: Dict[str, pa.Array] = {}
+  newest, raw_rows = None, 0
   for table in _batches(tables):
     if not len(table):
       continue
@@ -74,23 +81,29 @@ def collect(tables: Iterable[pa.Table], min_rating: Optional[float], name: str):
         raise UserError(f'min_rating is {min_rating:g} but {name} has no ratings; leave '
                         'min_rating out or name the column with --rating_column.')
       table = table.filter(pc.greater_equal(table['rating'], min_rating))
-    times.append(table['timestamp'].to_numpy())
+      if not len(table):
+        continue
+    chunks['time'].append(table['timestamp'].to_numpy())
     for key in ('user', 'item', 'category'):
       if key in table.column_names:
-        encoded.setdefault(key, []).append(table[key].combine_chunks().dictionary_encode())
-  columns = {'time': np.concatenate(times) if times else np.zeros(0, np.int64)}
-  times.clear()
-  values: Dict[str, pa.Array] = {}
-  for key, chunks in encoded.items() if len(columns['time']) else ():
-    columns[key], values[key] = _codes(chunks)
+        chunks.setdefault(key, []).append(_numbered(table, key, names))
   pa.default_memory_pool().release_unused()
-  return columns, values, newest, raw_rows
+  return chunks, names, newest, raw_rows
 
 
-def _select(columns: Dict[str, np.ndarray], rows: np.ndarray) -> None:
-  """Keeps `rows` (a mask or an order) of every column, one at a time to spare memory."""
-  for key in columns:
-    columns[key] = columns[key][rows]
+def collect(tables: Iterable[pa.Table], min_rating: Optional[float], name: str):
+  """As `_read`, with each column whole; 'time' is [0] and the only one where no row is left."""
+  chunks, *more = _read(tables, min_rating, name)
+  columns = {key: np.concatenate(pieces) if pieces else np.zeros(0, np.int64) for key, pieces in chunks.items()}
+  return columns, *more
+
+
+def _counts(codes: np.ndarray) -> np.ndarray:
+  """np.bincount, which would copy all codes at once."""
+  counts = np.zeros(int(codes.max()) + 1, np.int64)
+  for start in range(0, len(codes), _BATCH_ROWS):
+    counts += np.bincount(codes[start:start + _BATCH_ROWS], minlength=len(counts))
+  return counts
 
 
 def _core(columns: Dict[str, np.ndarray], recipe: Recipe, name: str) -> None:
@@ -100,14 +113,13 @@ def _core(columns: Dict[str, np.ndarray], recipe: Recipe, name: str) -> None:
   while not settled:
     settled = True
     for key, minimum in smallest.items():
-      counts = np.bincount(columns[key])
-      keep = (counts >= minimum)[columns[key]]
+      keep = (_counts(columns[key]) >= minimum)[columns[key]]
       if not keep.all():
-        _select(columns, keep)
+        ordering.select(columns, keep)
         settled = False
-    if not len(columns['time']):
-      raise UserError(f'min_user_interactions={smallest["user"]} and min_item_interactions='
-                      f'{smallest["item"]} together left no rows of {name}; lower them.')
+      if not len(keep) or not keep.any():
+        raise UserError(f'min_user_interactions={smallest["user"]} and min_item_interactions='
+                        f'{smallest["item"]} together left no rows of {name}; lower them.')
 
 
 def _years_before(time: int, years: int, name: str) -> int:
@@ -129,7 +141,8 @@ def strings(values: pa.Array, codes: np.ndarray) -> np.ndarray:
   return values.take(pa.array(codes)).cast(pa.string()).to_numpy(zero_copy_only=False)
 
 
-def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str) -> Interactions:
+def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str,
+          scratch: Optional[pathlib.Path] = None) -> Interactions:
   """Applies a recipe to a raw log.
 
   Args:
@@ -137,6 +150,7 @@ def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str
       seconds) and perhaps rating and category. A row without a rating fails any `min_rating`.
     recipe: the filters.
     name: the data set's name.
+    scratch: a folder where a large log may spill; None is the system's place for temporary files.
 
   Returns:
     The table in time order, ties in file order, ids numbered by first appearance.
@@ -144,39 +158,34 @@ def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str
   Raises:
     UserError: a filter left nothing.
   """
-  columns, values, newest, rows = collect([tables] if isinstance(tables, pa.Table) else tables,
-                                          recipe.min_rating, name)
+  chunks, values, newest, rows = _read([tables] if isinstance(tables, pa.Table) else tables,
+                                       recipe.min_rating, name)
   if not rows:
     raise UserError(f'{name} has no rows; check the source file.')
-  if not len(columns['time']):
+  if not values:
     raise UserError(f'min_rating={recipe.min_rating:g} left no rows of {name} (it has '
                     f'{rows:,}); choose a lower --min_rating.')
   notes = []
 
-  def count_dropped(sentence: str) -> None:
+  def count_dropped(left: int, sentence: str) -> None:
     nonlocal rows
-    dropped, rows = rows - len(columns['time']), len(columns['time'])
+    dropped, rows = rows - left, left
     if dropped:
       notes.append(f'{dropped:,} {sentence}')
 
-  count_dropped(f'rows not rated {recipe.min_rating} or better dropped: --min_rating')
+  count_dropped(sum(map(len, chunks['time'])), f'rows not rated {recipe.min_rating} or better dropped: --min_rating')
   if recipe.last_years is not None:
-    _select(columns, columns['time'] >= _years_before(newest, recipe.last_years, name))
-    if not len(columns['time']):
+    since = _years_before(newest, recipe.last_years, name)
+    recent = [piece >= since for piece in chunks['time']]
+    chunks = {key: [piece[kept] for piece, kept in zip(pieces, recent) if kept.any()]
+              for key, pieces in chunks.items()}
+    if not chunks['time']:
       raise UserError(f'last_years={recipe.last_years} left no rows of {name}.')
-    count_dropped(f'rows older than the last {recipe.last_years} years dropped')
-  if (columns['time'][1:] < columns['time'][:-1]).any():
-    _select(columns, np.argsort(columns['time'], kind='stable'))
-  pairs = columns['user'].astype(np.int64) * len(values['item']) + columns['item']
-  # A Series, because an Index would first build a second hash table to test for uniqueness.
-  repeated = pd.Series(pairs, copy=False).duplicated(keep=recipe.duplicates).to_numpy()
-  del pairs
-  if repeated.any():
-    _select(columns, ~repeated)
-  del repeated
-  count_dropped(f'repeats dropped, {recipe.duplicates} kept: --duplicates')
+    count_dropped(sum(map(len, chunks['time'])), f'rows older than the last {recipe.last_years} years dropped')
+  columns = ordering.one_row_a_pair(chunks, recipe.duplicates, scratch)
+  count_dropped(len(columns['time']), f'repeats dropped, {recipe.duplicates} kept: --duplicates')
   _core(columns, recipe, name)
-  count_dropped('rows of rare users or items dropped: --min_user_interactions, '
+  count_dropped(len(columns['time']), 'rows of rare users or items dropped: --min_user_interactions, '
                 '--min_item_interactions')
 
   user, user_codes = _renumber(columns.pop('user'))

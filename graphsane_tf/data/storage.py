@@ -17,6 +17,9 @@ MANIFEST = 'manifest.json'
 _DIGEST = 'manifest_sha256'
 _TABLES = ('interactions.parquet', 'users.parquet', 'items.parquet', 'categories.parquet')
 
+_ROW_COLUMNS = {'user': np.int32, 'item': np.int32, 'time': np.int64}
+_BATCH_ROWS = 1 << 20
+
 
 def write_prepared(interactions: Interactions, folder, manifest_extra: Dict[str, Any]) -> None:
   """Writes the folder in one step: it is whole or, after a kill, as it was before.
@@ -98,11 +101,12 @@ def read_prepared(folder) -> Optional[Interactions]:
       return None
     if any(files.sha256(folder / name) != digest for name, digest in expected.items()):
       return None
-    tables = {name: pq.read_table(folder / name) for name in expected}
-    rows, users, items = (tables[name] for name in _TABLES[:3])
+    rows = _read_rows(folder / _TABLES[0])
+    tables = {name: pq.read_table(folder / name) for name in expected if name != _TABLES[0]}
+    users, items = (tables[name] for name in _TABLES[1:3])
     has_categories = _TABLES[3] in tables
     return Interactions(
-        user=_numbers(rows['user']), item=_numbers(rows['item']), time=_numbers(rows['time']),
+        **rows,
         user_ids=_names(users['id']), item_ids=_names(items['id']),
         item_category=_numbers(items['category']) if has_categories else None,
         category_names=_names(tables[_TABLES[3]]['name']) if has_categories else None,
@@ -110,6 +114,18 @@ def read_prepared(folder) -> Optional[Interactions]:
         notes=tuple(manifest['notes']))
   except (OSError, KeyError, TypeError, ValueError, pa.ArrowException):
     return None
+
+
+def _read_rows(path: pathlib.Path) -> Dict[str, np.ndarray]:
+  """The columns of all rows, which are not held twice while they are read."""
+  with pq.ParquetFile(path) as source:
+    columns = {name: np.empty(source.metadata.num_rows, kind) for name, kind in _ROW_COLUMNS.items()}
+    start = 0
+    for batch in source.iter_batches(_BATCH_ROWS, columns=list(columns)):
+      for name, values in columns.items():
+        values[start:start + len(batch)] = batch[name].to_numpy()
+      start += len(batch)
+  return columns
 
 
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:

@@ -8,6 +8,7 @@ import pytest
 
 from graphsane_tf.data import cleaning
 from graphsane_tf.data import SOURCES
+from graphsane_tf.data import ordering
 from graphsane_tf.data import recipes
 from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.errors import UserError
@@ -55,7 +56,7 @@ def rows_of(result):
                   result.category_names[result.item_category[result.item]]))
 
 
-@pytest.mark.parametrize('seed', [0, 1, 2])
+@pytest.mark.parametrize('seed, large', [(0, 1 << 24), (1, 1 << 24), (2, 1 << 24), (1, 1)])
 @pytest.mark.parametrize('recipe', [
     recipes.Recipe(),
     recipes.Recipe(duplicates='first'),
@@ -64,7 +65,9 @@ def rows_of(result):
     recipes.Recipe(min_rating=2, last_years=1, duplicates='last', min_user_interactions=4,
                    min_item_interactions=5),
 ], ids=str)
-def test_against_oracle(recipe, seed, monkeypatch):
+def test_against_oracle(recipe, seed, large, monkeypatch):
+  """In memory and, from `large` rows on, through DuckDB."""
+  monkeypatch.setattr(ordering, 'LARGE', large)
   monkeypatch.setattr(cleaning, '_BATCH_ROWS', 90)
   table = log_table(seed, num_rows=500, days=800 if recipe.last_years else 30)
   pieces = [table.slice(start, 37) for start in range(0, len(table), 37)]
