@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help install run test test-slow test-kernels reliability mutation lint clean
+.PHONY: help install run test test-slow test-kernels reliability mutation docs lint clean
 
 help:
 	@echo 'make run           install into .venv; SGCT + SANE, the strong recipe and EASE on the embedded data set'
@@ -13,6 +13,7 @@ help:
 	@echo 'make test-kernels  ranking, serving and resume tests with the kernels of other processors'
 	@echo 'make reliability   every test of a fault; writes the table of docs/reliability.md'
 	@echo 'make mutation      plants faults in the code, a sample of SAMPLE a package: do the tests notice? (hours)'
+	@echo 'make docs          the documentation as a site in build/docs, without the network'
 	@echo 'make lint          ruff and mypy'
 	@echo 'make clean         delete .venv (runs and data stay)'
 
@@ -61,6 +62,14 @@ SEED ?= 1
 OPTIONS ?=
 mutation: $(VENV)/.installed-mutation
 	nice -n 15 $(BIN)/python -m tests.mutation --sample=$(SAMPLE) --seed=$(SEED) $(OPTIONS)
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(PIP) -e '.[docs]'
+	touch $@
+
+# Warnings are errors, and so is whatever a page would fetch from the network (docs/check_site.py).
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict --quiet
 
 $(VENV)/.installed-lint: $(VENV)/.installed-test
 	$(PIP) -e '.[lint]'

@@ -22,7 +22,7 @@ def test_every_flag_exists():
 
 
 def test_every_linked_file_exists():
-  for document in [ROOT / 'README.md', *ROOT.glob('docs/*.md')]:
+  for document in [ROOT / 'README.md', *ROOT.glob('docs/**/*.md')]:
     for target in re.findall(r'\]\(([\w./-]+)\)', document.read_text()):
       assert (document.parent / target).exists(), f'{document.name}: {target}'
 

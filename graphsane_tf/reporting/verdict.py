@@ -68,8 +68,8 @@ def against_peers(folder) -> Dict[str, Any]:
 
   A simple model has no seeds, so the interval is that of ours, relative to it.
   """
-  heads = ['log', 'best simple model', 'Recall@20', 'ours', 'gain %', 'gain 95 %', 'without memory', 'untouched base',
-           'seeds', 'verdict']
+  heads = ['log', 'ours is', 'gain %', 'gain 95 %', 'ours', 'best simple model', 'Recall@20', 'without memory',
+           'untouched base', 'seeds']
   cells = []
   for log in logs(folder):
     found = {label: line(folder, 'peers', log, (label,)) or {}
@@ -82,10 +82,9 @@ def against_peers(folder) -> Dict[str, Any]:
     best = max(simple, key=lambda label: simple[label])
     limits = _span(found[STRONG].get('95 % interval'))
     gains = limits and tuple(100 * (limit / simple[best] - 1) for limit in limits)
-    cells.append([log, best, simple[best], ours, 100 * (ours / simple[best] - 1),
-                  gains and f'{gains[0]:.1f} to {gains[1]:.1f}', value[WITHOUT_MEMORY], value[UNTOUCHED],
-                  int(found[STRONG].get('seeds') or 0),
-                  'one seed' if not gains else 'ahead' if gains[0] > 0 else 'behind' if gains[1] < 0 else 'open'])
+    cells.append([log, 'one seed' if not gains else 'ahead' if gains[0] > 0 else 'behind' if gains[1] < 0 else 'open',
+                  100 * (ours / simple[best] - 1), gains and f'{gains[0]:.1f} to {gains[1]:.1f}', ours, best,
+                  simple[best], value[WITHOUT_MEMORY], value[UNTOUCHED], int(found[STRONG].get('seeds') or 0)])
   return {'heads': heads, 'cells': cells}
 
 
