@@ -18,6 +18,7 @@ from ml_collections import config_flags
 from graphsane_tf import config as config_lib
 from graphsane_tf import config_files
 from graphsane_tf import config_rules
+from graphsane_tf import workers
 from graphsane_tf.data import SOURCES
 from graphsane_tf.errors import UserError
 
@@ -38,6 +39,8 @@ def _sentence(error: Exception) -> Optional[str]:
       tensorflow and isinstance(error, tensorflow.errors.ResourceExhaustedError)):
     return ('not enough memory or disk space: choose a smaller --embedding_dim or --batch_size, or free '
             'some; the same command goes on from the last finished epoch.')
+  if tensorflow and workers.current().count > 1 and isinstance(error, tensorflow.errors.OpError):
+    return workers.sentence(error)
   if isinstance(error, OSError) and error.errno:
     return f'{error.filename or "reading or writing"}: {error.strerror}.'
   return None
@@ -155,19 +158,36 @@ def importing() -> Iterator[None]:
     os.close(silent)
 
 
-def load_tensorflow() -> None:
-  """Imports TensorFlow and finds the devices."""
+def define_strategy() -> str:
+  """Defines --strategy and returns its name."""
+  flags.DEFINE_enum('strategy', 'none', list(workers.STRATEGIES), 'How steps are shared: mirrored over the GPUs of this '
+                    "machine (two logical CPUs if it has none), multiworker over TF_CONFIG's workers.")
+  return 'strategy'
+
+
+def load_tensorflow(strategy: str = 'none') -> None:
+  """Imports TensorFlow and finds the devices, and the other workers if a strategy has any."""
+  if strategy == 'multiworker':
+    count, index = workers.cluster_of(os.environ)
+    say(f'worker {index} of {count} waits for the others', always=True)
   with importing():
     import tensorflow as tf  # pylint: disable=g-import-not-at-top
+    workers.start(strategy)
     tf.config.list_logical_devices()
 
 
-def load_tensorflow_quietly() -> None:
+def say(line: str, always: bool = False) -> None:
+  """Prints a line; workers other than the chief are silent but for what concerns them."""
+  if always or workers.current().is_chief:
+    print(line, flush=True)
+
+
+def load_tensorflow_quietly(strategy: str = 'none') -> None:
   """`load_tensorflow` for tools that open many models in turn: each traces its functions once anew.
 
   TensorFlow takes that for careless retracing and warns; errors are still shown.
   """
-  load_tensorflow()
+  load_tensorflow(strategy)
   import tensorflow as tf  # pylint: disable=g-import-not-at-top
   tf.get_logger().setLevel('ERROR')
 

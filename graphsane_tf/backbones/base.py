@@ -18,7 +18,8 @@ def glorot(rng: np.random.Generator, rows: int, columns: int, fan: Optional[int]
   return rng.uniform(-limit, limit, (rows, columns)).astype(np.float32)
 
 
-def dropout(values: tf.Tensor, rate: float, seed: tf.Tensor) -> Tuple[tf.Tensor, float]:
+def dropout(values: tf.Tensor, rate: float, seed: tf.Tensor,
+            part: Optional[Tuple[tf.Tensor, tf.Tensor]] = None) -> Tuple[tf.Tensor, float]:
   """Sets about `rate` of the values to zero.
 
   One random byte a value decides, a quarter of the bits that a float needs: the rate is rounded to a
@@ -28,6 +29,7 @@ def dropout(values: tf.Tensor, rate: float, seed: tf.Tensor) -> Tuple[tf.Tensor,
     values: [n, d] float32.
     rate: in [0, 1).
     seed: [2] int32.
+    part: what `View.rows_of` gives for the nodes of the values: they lose what they lose among all nodes.
 
   Returns:
     [n, d] the values that are left, and the scale by which the caller multiplies them so that the mean
@@ -36,7 +38,9 @@ def dropout(values: tf.Tensor, rate: float, seed: tf.Tensor) -> Tuple[tf.Tensor,
   level = min(round(256 * rate), 255)
   rows, columns = tf.unstack(tf.shape(values))
   words = tf.random.stateless_uniform(
-      [rows, (columns + 3) // 4], seed, minval=None, maxval=None, dtype=tf.int32)
+      [rows if part is None else tf.size(part[0]), (columns + 3) // 4], seed, minval=None, maxval=None, dtype=tf.int32)
+  if part is not None:
+    words = tf.gather(words, part[1])
   byte = tf.reshape(tf.bitcast(words, tf.uint8), [rows, -1])[:, :columns]
   keep = tf.cast(byte >= tf.constant(level, tf.uint8), values.dtype)
   return values * keep, 256. / (256 - level)

@@ -57,10 +57,10 @@ class MGCCF(Backbone):
     depth, fanout = self.config.mgccf_layers, self.config.fanout
     embedding = {'u': views.Table(self.user_table), 'i': views.Table(self.item_table)}
 
-    def combine(own, neighbourhood, weight):
+    def combine(nodes, own, neighbourhood, weight):
       top, bottom = tf.split(weight, 2)
       if rate:
-        neighbourhood, scale = dropout(neighbourhood, rate, seeds.next())
+        neighbourhood, scale = dropout(neighbourhood, rate, seeds.next(), view.rows_of(nodes))
         bottom *= scale
       return tf.tanh(own @ top + neighbourhood @ bottom)
 
@@ -74,15 +74,15 @@ class MGCCF(Backbone):
       # Every second layer at users belongs to the items' tower, and the other way round.
       tower = kind if (depth - level) % 2 == 0 else _OTHER[kind]
       weight = getattr(self, f'{_TOWERS[tower]}_{_inner(level)}')
-      return view.share(lambda nodes: combine(embedding[kind](nodes), neighbourhood(kind, level, nodes), weight))
+      return view.share(lambda nodes: combine(nodes, embedding[kind](nodes), neighbourhood(kind, level, nodes), weight))
 
     layers = [embedding, *({kind: inner(kind, level) for kind in 'ui'} for level in range(1, depth))]
 
     def tower(kind, nodes):
       own = embedding[kind](nodes)
-      outer = combine(own, neighbourhood(kind, depth, nodes), getattr(self, f'{_TOWERS[kind]}_outer'))
+      outer = combine(nodes, own, neighbourhood(kind, depth, nodes), getattr(self, f'{_TOWERS[kind]}_outer'))
       near = view.mean(kind + kind, nodes, embedding[kind], self.config.num_knn)
-      near = combine(own, near, getattr(self, f'{_TOWERS[kind]}_knn'))
+      near = combine(nodes, own, near, getattr(self, f'{_TOWERS[kind]}_knn'))
       final = tf.concat([tf.tanh(outer), tf.tanh(near), own], axis=1)
       # Where nobody asks for a layer, TensorFlow drops its computation from the graph.
       return [own, *(layer[kind](nodes) for layer in layers[1:]), final]

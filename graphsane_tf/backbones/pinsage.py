@@ -63,7 +63,7 @@ class PinSage(Backbone):
 
       mean = view.mean(kind + other, nodes, messages, self.config.fanout[hop])
       if rate:
-        mean, scale = dropout(mean, rate, seeds.next())
+        mean, scale = dropout(mean, rate, seeds.next(), view.rows_of(nodes))
         mean *= scale
       own = layer(kind, level - 1, nodes, hop)
       return tf.math.l2_normalize(

@@ -54,7 +54,7 @@ class StructuralClusters(ItemClusters):
     return tf.argmax(self.memberships(item_vectors, epoch), axis=1, output_type=tf.int32)
 
   def memberships(self, item_vectors, epoch):
-    if not self._ready:
+    if not self._ready.numpy():  # On replicas, a variable has no truth of its own.
       fitted = self.kmeans(np.asarray(item_vectors), epoch)
       self.centres.assign(fitted.cluster_centers_.astype(np.float32))
       self._ready.assign(True)

@@ -1,7 +1,7 @@
 """Trains a graph recommender block by block."""
 from absl import flags
 
-from graphsane_tf import cli
+from graphsane_tf import cli, workers
 from graphsane_tf.data import flags as data_flags
 from graphsane_tf.errors import UserError
 
@@ -24,24 +24,26 @@ def define():
   data = data_flags.define()
   method, training = cli.define_method_flags()
   return {'data': data, 'method': method, 'training': training,
-          'output': ['workdir', 'overwrite', 'block', 'verbose', 'profile'], 'more': ['recipe', 'config']}
+          'output': ['workdir', 'overwrite', 'block', 'verbose', 'profile'],
+          'more': ['recipe', 'config', cli.define_strategy()]}
 
 
 def main():
   values = flags.FLAGS
   if values.block != 'all' and not values.block.isdecimal():
     raise UserError(f'--block={values.block} is neither all nor a number.')
-  cli.load_tensorflow()
+  cli.load_tensorflow(values.strategy)
   from graphsane_tf.blocks import describe  # pylint: disable=g-import-not-at-top
   from graphsane_tf.data import prepare  # pylint: disable=g-import-not-at-top
-  from graphsane_tf.runs import incremental  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.runs import incremental, workdir  # pylint: disable=g-import-not-at-top
   config = cli.config_from_flags()
   blocks = None if values.block == 'all' else [int(values.block)]
   incremental.check_blocks(blocks, config)
-  data = data_flags.from_flags()
-  interactions = prepare.load(**data)
-  print(describe.describe(interactions, data['spec'].dataset), flush=True)
-  incremental.run(
-      config, interactions, values.workdir, data=data['spec'], blocks=blocks,
-      overwrite=values.overwrite, profile=values.profile, verbose=values.verbose,
-      log=lambda line: print(line, flush=True))
+  data, fellows = data_flags.from_flags(), workers.current()
+  with fellows.in_turn():
+    interactions = prepare.load(**data, log=cli.say)
+  cli.say(describe.describe(interactions, data['spec'].dataset))
+  with fellows.folder(values.workdir or workdir.default_workdir(config, data['spec'])) as folder:
+    incremental.run(
+        config, interactions, folder, data=data['spec'], blocks=blocks, overwrite=values.overwrite,
+        profile=values.profile and fellows.is_chief, verbose=values.verbose, log=cli.say)

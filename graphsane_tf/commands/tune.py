@@ -1,10 +1,9 @@
 """Chooses SANE's values for a log on validation rows, and tests the chosen ones once."""
 import importlib.util
-import pathlib
 
 from absl import flags
 
-from graphsane_tf import cli, files
+from graphsane_tf import cli, files, workers
 from graphsane_tf.data import flags as data_flags
 from graphsane_tf.errors import UserError
 
@@ -23,25 +22,26 @@ def define():
   data = data_flags.define()
   method, training = cli.define_method_flags()
   return {'data': data, 'method': method, 'training': training, 'search': ['search', 'trials', 'workdir'],
-          'more': ['config']}
+          'more': ['config', cli.define_strategy()]}
 
 
 def main():
   if importlib.util.find_spec('optuna') is None:
     raise UserError("graphsane tune needs Optuna: pip install 'graphsane_tf[tune]'.")
-  cli.load_tensorflow_quietly()
+  cli.load_tensorflow_quietly(flags.FLAGS.strategy)
   from graphsane_tf.data import prepare  # pylint: disable=g-import-not-at-top
   from graphsane_tf.reporting import outputs  # pylint: disable=g-import-not-at-top
   from graphsane_tf.runs import tuning, workdir  # pylint: disable=g-import-not-at-top
   config = cli.config_from_flags()
-  data = data_flags.from_flags()
+  data, fellows = data_flags.from_flags(), workers.current()
   plain = workdir.default_workdir(config, data['spec'])
   kind = 'tune' if flags.FLAGS.search == 'tpe' else f'tune-{flags.FLAGS.search}'
-  folder = pathlib.Path(flags.FLAGS.workdir or plain.with_name(f'{kind}-{plain.name}'))
-  tuner = tuning.Tuner(config, prepare.load(**data), data['spec'], folder,
-                       log=lambda line: print(line, flush=True), search=flags.FLAGS.search)
-  outcome = tuner.run(flags.FLAGS.trials)
-  title = f'{outcome["trials"]} trials, {outcome["pruned"]} pruned'
-  text = outputs.markdown(outcome, title, outcome['note'])
-  files.write_text(folder / 'tune.md', text)
-  print(f'\n{text}\nfolder    {folder}', flush=True)
+  with fellows.in_turn():
+    interactions = prepare.load(**data, log=cli.say)
+  with fellows.folder(flags.FLAGS.workdir or plain.with_name(f'{kind}-{plain.name}')) as folder:
+    outcome = tuning.Tuner(config, interactions, data['spec'], folder, cli.say, flags.FLAGS.search).run(
+        flags.FLAGS.trials)
+    title = f'{outcome["trials"]} trials, {outcome["pruned"]} pruned'
+    text = outputs.markdown(outcome, title, outcome['note'])
+    files.write_text(folder / 'tune.md', text)
+  cli.say(f'\n{text}\nfolder    {folder}')

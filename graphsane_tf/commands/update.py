@@ -4,7 +4,7 @@ import sys
 
 from absl import flags
 
-from graphsane_tf import cli
+from graphsane_tf import cli, workers
 from graphsane_tf.commands import stores
 from graphsane_tf.errors import UserError
 
@@ -24,7 +24,8 @@ def define():
   flags.DEFINE_enum('publish', None, ['trained', 'graph_only'], 'Publish this move whatever the gate says.')
   for what in ('users', 'items'):
     flags.DEFINE_string(f'forget_{what}', None, f'Text file of {what} that leave no trace, one id a line.')
-  return {'flags': ['store', 'interactions', 'margin', 'publish', 'forget_users', 'forget_items']}
+  return {'flags': ['store', 'interactions', 'margin', 'publish', 'forget_users', 'forget_items'],
+          'more': [cli.define_strategy()]}
 
 
 def _ids(path):
@@ -46,10 +47,11 @@ def main():
   forget = {what: _ids(values[what].value) for what in ('forget_users', 'forget_items')}
   if values.interactions is None and not any(forget.values()):
     raise UserError('graphsane update needs rows or ids to forget: add --interactions=FILE.')
-  cli.load_tensorflow_quietly()
+  cli.load_tensorflow_quietly(values.strategy)
   from graphsane_tf.runs import store, updating  # pylint: disable=g-import-not-at-top
-  outcome = updating.update(store.Store(path), values.interactions, margin=values.margin, publish=values.publish,
-                            say=stores.say, **forget)
-  stores.say(outcome.sentence)
+  with workers.current().folder(path) as folder:
+    outcome = updating.update(store.Store(folder), values.interactions, margin=values.margin, publish=values.publish,
+                              say=cli.say, **forget)
+  cli.say(outcome.sentence)
   if outcome.decision == 'refused':
     sys.exit(REFUSED)

@@ -7,7 +7,7 @@ from typing import Callable, Optional
 import numpy as np
 import tensorflow as tf
 
-from graphsane_tf import parallel
+from graphsane_tf import parallel, workers
 from graphsane_tf.graph import csr, topk
 
 # Scores held at once by all threads, but each has those of 64 users at least. Products with fewer than
@@ -106,6 +106,8 @@ def top_k(scorer: Scorer, users: np.ndarray, seen: csr.Csr, k: int, user_chunk: 
   differ by its rounding alone may come in either order on another processor, with another number of
   threads or with other sizes of chunk and tile. The same call on the same machine gives the same lists.
 
+  Several workers rank a part of the users each, and all get the lists of all.
+
   Args:
     scorer: gives the scores.
     users: [n] int, the users to rank for.
@@ -120,6 +122,13 @@ def top_k(scorer: Scorer, users: np.ndarray, seen: csr.Csr, k: int, user_chunk: 
     -inf.
   """
   users = np.asarray(users)
+  fellows = workers.current()
+  if fellows.count > 1:
+    mine = users[fellows.share(len(users))]
+    with workers.alone():
+      lists = top_k(scorer, mine, seen, k, user_chunk, item_tile, on_device)
+    ids, scores = map(fellows.gather, lists)
+    return ids, scores
   num_items = scorer.num_items
   on_device = has_gpu() if on_device is None else on_device
   user_chunk = user_chunk or user_chunk_size(num_items, on_device)

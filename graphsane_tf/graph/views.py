@@ -221,6 +221,11 @@ class View(abc.ABC):
     mean = self.mean(relation, nodes, scaled, fanout)
     return mean * tf.sqrt(self.degree(relation, nodes))[:, None]
 
+  def rows_of(self, nodes: Optional[tf.Tensor]) -> Optional[Tuple[tf.Tensor, tf.Tensor]]:
+    """All nodes [m] that are drawn for together, and the places [n] of these among them; None if these are all."""
+    del nodes
+    return None
+
   def share(self, rows: Rows) -> Rows:
     """The same rows; a whole view computes them once, for all nodes, and takes what is asked for."""
     if not self.whole:

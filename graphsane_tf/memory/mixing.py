@@ -5,7 +5,7 @@ from typing import Dict, List, Optional, Sequence
 import numpy as np
 import scipy.sparse
 
-from graphsane_tf import parallel
+from graphsane_tf import parallel, workers
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr, topk
 from graphsane_tf.memory.statistics import Statistics
@@ -230,7 +230,10 @@ def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.C
       found.append((hit.sum(axis=1) / relevant[part]).sum())
     return found
 
-  sums = np.sum(parallel.side_by_side(measure, range(0, len(asked), stretch)), axis=0)
+  fellows = workers.current()
+  starts = np.arange(0, len(asked), stretch)
+  found = parallel.side_by_side(measure, starts[fellows.share(len(starts))])
+  sums = np.sum(fellows.gather(np.reshape(found, [-1, len(mixtures)])), axis=0)
   return {mixture: float(total) / len(asked) for mixture, total in zip(mixtures, sums)}
 
 

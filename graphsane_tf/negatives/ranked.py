@@ -123,11 +123,12 @@ class ItemTable(tf.Module):
   def num_slots(self) -> int:
     return len(self.users)
 
-  def chunks(self, floats_a_slot: int) -> Iterator[Tuple[int, int]]:
-    """Stretches (start, stop) of the slots whose work fits in memory."""
+  def chunks(self, floats_a_slot: int, part: Optional[slice] = None) -> Iterator[Tuple[int, int]]:
+    """Stretches (start, stop) of the slots, or a part of them, whose work fits in memory."""
+    first, last = (part.start, part.stop) if part else (0, self.num_slots)
     size = max(1, _CHUNK_FLOATS // max(floats_a_slot, 1))
-    for start in range(0, self.num_slots, size):
-      yield start, min(start + size, self.num_slots)
+    for start in range(first, last, size):
+      yield start, min(start + size, last)
 
   def assign(self, items: np.ndarray) -> None:
     """Fills the table with [num_slots, width] items, -1 where there is none (only at the end)."""

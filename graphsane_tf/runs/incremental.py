@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from graphsane_tf import __version__
 from graphsane_tf import config as config_lib
-from graphsane_tf import files, memory, negatives, peers
+from graphsane_tf import files, memory, negatives, peers, workers
 from graphsane_tf.blocks.stream import Block
 from graphsane_tf.data import prepare
 from graphsane_tf.data.interactions import Interactions
@@ -208,6 +208,8 @@ class IncrementalRun:
     extra = {'propagation': trainer.propagation, 'sampler': told.facts, **self._mixed(context, block, scoring, vectors)}
     if 'kd_scale' in state:
       extra['kd_scale'] = state['kd_scale']
+    if workers.current().name:
+      extra['strategy'] = workers.current().name
     if evidence:
       extra['mixing']['evidence'] = scoring_lib.to_json(evidence)
     tested = self._finish(context, block, state, scorer, extra, told.users)

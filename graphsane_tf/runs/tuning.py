@@ -82,11 +82,15 @@ def first_losses(config, context: BlockContext, previous: Model, folder) -> Dict
 
   @tf.function
   def losses():
-    seeds = Seeds(tf.constant(host_seed(config.seed, 1, name='tuning')))
-    graph = trainer.model.graph
-    view = graph.whole() if trainer.propagation == 'whole' else graph.sampled(seeds)
-    return trainer.step.losses(view, tf.constant(context.users[:size]),
-                               tf.constant(context.items[:size]), seeds)
+    graph, split = trainer.model.graph, trainer.step.split
+
+    def on_replica():
+      seeds = Seeds(tf.constant(host_seed(config.seed, 1, name='tuning')))
+      view = graph.whole() if trainer.propagation == 'whole' else split.view(graph, seeds)
+      return split.total(trainer.step.losses(view, tf.constant(context.users[:size]),
+                                             tf.constant(context.items[:size]), seeds))
+
+    return split.run(on_replica)
 
   values = {name: float(value) for name, value in losses().items()}
   if 'kl' in values:

@@ -9,13 +9,13 @@ import numpy as np
 import tensorflow as tf
 import tqdm
 
-from graphsane_tf import backbones, distillation, negatives
+from graphsane_tf import backbones, distillation, negatives, workers
 from graphsane_tf.backbones.base import Backbone
 from graphsane_tf.distillation.base import Teacher
 from graphsane_tf.errors import UserError
 from graphsane_tf.graph import views
 from graphsane_tf.random import host_generator, host_seed
-from graphsane_tf.training import optimizers
+from graphsane_tf.training import optimizers, strategies
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.training.propagation import choose_propagation
 from graphsane_tf.training.scoring import Scoring
@@ -50,6 +50,7 @@ def _message_edges(config, context: BlockContext):
   return context.history if config.model.graph_scope == 'accumulated' else context.block
 
 
+@strategies.scoped
 def new_model(config, context: BlockContext, learning_rate: float) -> Model:
   """A model with fresh weights for the nodes that `context` knows."""
   kind = backbones.REGISTRY[config.backbone]
@@ -65,6 +66,7 @@ class Diverged(UserError):
 class BlockTrainer:
   """The epoch loop of one block, resumable after any epoch."""
 
+  @strategies.scoped
   def __init__(self, config, context: BlockContext, previous: Optional[Model], store: BlockStore,
                log: Callable[[str], None] = print, profile: Optional[pathlib.Path] = None,
                verbose: bool = False, scoring: Optional[Scoring] = None, before: Optional[Scoring] = None):
@@ -123,7 +125,7 @@ class BlockTrainer:
       offsets = before.offsets(user_vectors, item_vectors, context, config.memory_options.offset)
     self.propagation = choose_propagation(config, self.model.graph)
     self.step = TrainStep(config, context, self.model.graph, backbone, self.sampler, self.distiller,
-                          optimizer, self.propagation, offsets)
+                          optimizer, self.propagation, offsets, workers.current().strategy)
     self.run_steps = self.step.compile()
     self.represent = backbone.representer(self.model.graph)
     self._checkpoint = self.model.checkpoint(sampler=self.sampler)
@@ -199,6 +201,7 @@ class BlockTrainer:
       vectors = vectors or self.represent()
       refresh_started = time.perf_counter()
       self.sampler.refresh(*vectors, epoch)
+      workers.current().settle(self.sampler.variables)
       sampler_seconds = time.perf_counter() - refresh_started
     self._weigh_distiller(epoch, state)
     losses = self._steps(epoch, state)
@@ -363,7 +366,8 @@ class BlockTrainer:
         totals = totals + sums
         first += count
         # Long stretches save overhead, short ones keep the bar alive; results do not depend on it.
-        if time.perf_counter() - started < 2.:
+        # Workers go side by side, so their clocks decide nothing.
+        if time.perf_counter() - started < 2. or workers.current().count > 1:
           stretch *= 2
         bar.update(min(count * config.train.batch_size, bar.total - bar.n))
     # Rounded, because stretches, and so the order of the sums, follow the clock.

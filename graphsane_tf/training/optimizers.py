@@ -51,7 +51,7 @@ class NewRows:
       new_variables: by name; those with more rows are the tables that have grown.
     """
     self._optimizer = optimizer
-    self._start = int(optimizer.iterations)
+    self._start = int(optimizer.iterations.numpy())
     self._tables = [(new_variables[name], variable.shape[0]) for name, variable in old_variables.items()
                     if new_variables[name].shape[0] > variable.shape[0]]
 

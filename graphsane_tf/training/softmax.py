@@ -104,15 +104,16 @@ class Softmax:
     return log_sums(batch.user_rows(-1) / self._temperature, batch.item_rows(-1),
                     self.log_count(items, tf.size(batch.users)), places)
 
-  def loss(self, batch, user_places: tf.Tensor, positive: tf.Tensor, uniform: tf.Tensor, valid: tf.Tensor,
-           slots=None) -> tf.Tensor:
+  def loss(self, batch, negatives: tf.Tensor, user_places: tf.Tensor, positive: tf.Tensor, uniform: tf.Tensor,
+           valid: tf.Tensor, slots=None) -> tf.Tensor:
     """Loss of each pair.
 
     Args:
       batch: the `Batch`, for the distinct users and positives.
+      negatives: [B, N1 or more] items of the pairs that are meant, uniform ones first: all of the batch's, or a part.
       user_places: [B] places of the pairs' users among the distinct ones.
       positive: [B] scores of the pairs.
-      uniform: [B, N1] scores of the uniform negatives, the first of `batch.negatives`.
+      uniform: [B, N1] scores of the uniform negatives.
       valid: [B, N1] float32, 0 where there is none.
       slots: scores [B, N2] and weights [B, N2] of the sampler's slots, and the log probabilities [B, N2] of their
         draws, None if all items are equally likely; None without a sampler.
@@ -121,7 +122,7 @@ class Softmax:
       [B].
     """
     scaled = lambda score: score / self._temperature
-    items = batch.negatives[:, :self._num_uniform]
+    items = negatives[:, :self._num_uniform]
     parts = [tf.gather(self._shared(batch), user_places)[:, None],
              corrected(scaled(uniform), valid, self.log_count(items, tf.size(batch.users)))]
     if slots is not None:

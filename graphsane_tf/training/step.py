@@ -1,7 +1,7 @@
 """The one train step of every method."""
 import copy
 import dataclasses
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import tensorflow as tf
 
@@ -14,6 +14,7 @@ from graphsane_tf.graph.draws import Complement
 from graphsane_tf.random import Seeds
 from graphsane_tf.blocks.batch import Batch
 from graphsane_tf.graph.scores import gathered_l2_loss, pair_scores
+from graphsane_tf.training import strategies
 from graphsane_tf.training.softmax import Softmax
 
 # Room for the losses of a step while they are added up; more is an error at the first trace.
@@ -29,7 +30,7 @@ class TrainStep:
 
   def __init__(self, config, context, graph: views.Graph, backbone: Backbone,
                sampler: NegativeSampler, distiller: Distiller, optimizer, propagation: str,
-               offsets: Optional[PairOffsets] = None):
+               offsets: Optional[PairOffsets] = None, strategy: Optional[tf.distribute.Strategy] = None):
     """Joins the parts of a block.
 
     Args:
@@ -42,7 +43,9 @@ class TrainStep:
       optimizer: a Keras optimizer whose slots exist.
       propagation: 'whole' or 'sampled'.
       offsets: added to the scores of pairs in the triplet losses; None adds nothing.
+      strategy: splits the step over replicas; None does not.
     """
+    self.split = strategies.of(strategy)
     self._config = config
     self._graph = graph
     self._backbone = backbone
@@ -84,7 +87,8 @@ class TrainStep:
       asked_items.append(partners[1][0])
     all_users, user_places = tf.unique(tf.concat(asked_users, axis=0))
     all_items, item_places = tf.unique(tf.concat(asked_items, axis=0))
-    encoding = self._backbone.encode(view, all_users, all_items, seeds, training=True)
+    encoding = self.split.encode(
+        self._backbone, view, all_users, all_items, self._most_distinct(len(asked_users), negatives.shape[1]), seeds)
     size, count = tf.size(users), tf.size(negatives)
     negative_places = tf.reshape(
         item_places[size:size + count], [-1, negatives.shape[1]])
@@ -95,6 +99,11 @@ class TrainStep:
                   self._backbone, seeds)
     return (batch, user_places[:size],
             tf.concat([item_places[:size, None], negative_places], axis=1), partners)
+
+  def _most_distinct(self, lists: int, num_negatives: int) -> Tuple[int, int]:
+    """The most distinct users and items of a step that asks for so many lists of the pairs' own and further nodes."""
+    size = self._config.train.batch_size
+    return (min(lists * size, self._graph.num_users), min((lists + num_negatives) * size, self._graph.num_items))
 
   def losses(self, view: views.View, users: tf.Tensor, positives: tf.Tensor,
              seeds: Seeds) -> Dict[str, tf.Tensor]:
@@ -112,6 +121,9 @@ class TrainStep:
       offset = self._offsets.of_batch(users, tf.concat([positives[:, None], negatives], axis=1))
     if self._sampler.chooses:
       draw, item_places, batch, offset = self._choose(draw, user_rows, item_places, batch, offset)
+    own = self.split.own
+    user_places, user_rows, item_places, offset, valid, draw = map(
+        own, (user_places, user_rows, item_places, offset, valid, draw))
     scores = pair_scores(user_rows, final_item, item_places)
     if offset is not None:
       scores += offset
@@ -120,8 +132,8 @@ class TrainStep:
     losses = {}
     if self._softmax is not None:
       slots = (*self._sampler.slots(positive, drawn, draw), draw.log_probability) if has_slots else None
-      losses['softmax'] = tf.reduce_mean(
-          self._softmax.loss(batch, user_places, positive, uniform, valid, slots))
+      losses['softmax'] = self.split.mean(self._softmax.loss(
+          batch, own(batch.negatives), user_places, positive, uniform, valid, slots), batch.size)
     else:
       losses['bpr'] = tf.reduce_sum(valid * tf.nn.softplus(uniform - positive[:, None])) / batch.size
       if has_slots:
@@ -131,11 +143,11 @@ class TrainStep:
       losses['l2'] = self._config.model.l2 * norm / batch.size
     if partners is not None:
       terms = self._backbone.regularisers(
-          products.row_gaps(final_user, user_places, *partners[0]),
-          products.row_gaps(final_item, item_places[:, 0], *partners[1]))
+          products.row_gaps(final_user, user_places, *own(partners[0])),
+          products.row_gaps(final_item, item_places[:, 0], *own(partners[1])))
       losses.update({name: value / batch.size for name, value in terms.items()})
-    losses.update(self._sampler.losses(batch))
-    distilled = self._distiller.losses(batch)
+    losses.update(self.split.part_of(self._sampler.losses(batch)))
+    distilled = self.split.part_of(self._distiller.losses(batch))
     self._distilled = list(distilled)
     if self.kd_scale is not None:
       distilled = {name: self.kd_scale * value for name, value in distilled.items()}
@@ -174,8 +186,9 @@ class TrainStep:
     # A batch touches most rows of a table, and Adam's dense update is one fused pass.
     pairs = [(tf.convert_to_tensor(gradient), variable)
              for gradient, variable in zip(gradients, self.variables) if gradient is not None]
-    self._optimizer.apply_gradients(pairs)
-    return dict(losses, loss=total)
+    gradients, values = self.split.total(([gradient for gradient, _ in pairs], dict(losses, loss=total)))
+    self.split.apply(self._optimizer, list(zip(gradients, (variable for _, variable in pairs))))
+    return values
 
   def _norms(self, view, users, positives, seeds):
     """Norms of two gradients on the embedding tables: of the ranking losses, and of the distiller's."""
@@ -188,7 +201,7 @@ class TrainStep:
         total = sum((losses[name] for name in chosen() if name in losses), tf.zeros([]))
       gradients = tape.gradient(total, tables, unconnected_gradients='zero')
       # Dense: a row may occur more than once in a sparse one.
-      return tf.linalg.global_norm([tf.convert_to_tensor(gradient) for gradient in gradients])
+      return tf.linalg.global_norm(self.split.total([tf.convert_to_tensor(gradient) for gradient in gradients]))
 
     return {'ranking': norm(lambda: ('softmax', 'bpr', self._sampler.loss_name)),
             'distilled': norm(lambda: self._distilled)}
@@ -221,10 +234,14 @@ class TrainStep:
       whole = self._graph.whole() if self._whole else None
 
       def step(index, totals):
-        seeds = Seeds(tf.random.experimental.stateless_fold_in(seed, index))
-        view = whole if self._whole else self._graph.sampled(seeds)
         rows = order[index * size:(index + 1) * size]
-        named = values_of(view, tf.gather(self._users, rows), tf.gather(self._items, rows), seeds)
+        users, items = tf.gather(self._users, rows), tf.gather(self._items, rows)
+
+        def on_replica():
+          seeds = Seeds(tf.random.experimental.stateless_fold_in(seed, index))
+          return values_of(whole or self.split.view(self._graph, seeds), users, items, seeds)
+
+        named = self.split.run(on_replica)
         names[:] = named
         values = tf.stack(list(named.values()))
         return index + 1, totals + tf.pad(tf.cast(values, tf.float64), [[0, _MAX_LOSSES - len(named)]])

@@ -65,7 +65,7 @@ class LearnedBand(FixedBand):
 
   @property
   def first_rank(self):
-    return int(self.first)
+    return int(self.first.numpy())
 
   def study(self, before, scorer=ranking.DotProduct):
     """Learns the band from the old model's ranks of the block's items among unobserved ones."""

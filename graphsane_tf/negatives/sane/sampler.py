@@ -4,7 +4,7 @@ from typing import Dict, Optional
 import numpy as np
 import tensorflow as tf
 
-from graphsane_tf import clustering
+from graphsane_tf import clustering, workers
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr
 from graphsane_tf.negatives.base import Draw, NegativeSampler, Report
@@ -115,8 +115,12 @@ class Sane(NegativeSampler):
           self.config.sane.balance))
     if epoch == 0:
       self.shift.fit()
-    for start, stop in self.table.chunks(self.size * self.interests.floats_an_item):
+    fellows = workers.current()
+    own = fellows.share(self.table.num_slots)
+    for start, stop in self.table.chunks(self.size * self.interests.floats_an_item, own):
       self.cumulative[start:stop].assign(self.running_sums(start, stop))
+    if fellows.count > 1 and self.table.num_slots:
+      self.cumulative.assign(fellows.gather(self.cumulative[own].numpy()))
 
   def running_sums(self, start: int, stop: int, on_device: Optional[bool] = None):
     """[n, size] float32 running sums of the probabilities of slots start to stop - 1.

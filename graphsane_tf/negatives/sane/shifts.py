@@ -102,7 +102,7 @@ class EvidenceShift(PrintedShift):
     options = self._options
     total = np.bincount(self._interests.category.numpy(), self._taken_before, current.shape[1])
     long_run = evidence.smoothed_shares(previous, total)
-    shift, real = evidence.evidence_shift(current, long_run, float(self.concentration))
+    shift, real = evidence.evidence_shift(current, long_run, float(self.concentration.numpy()))
     real &= (current.sum(axis=1) > 0) & (previous.sum(axis=1) > 0)
     shift = np.where(real[:, None], shift, 0.).astype(np.float32)
     tilt = np.exp(options.prior_sign * shift / options.temperature)
@@ -112,7 +112,7 @@ class EvidenceShift(PrintedShift):
     return theta / np.where(counts > 0., counts, np.inf)
 
   def report(self):
-    return {'concentration': float(self.concentration)}
+    return {'concentration': float(self.concentration.numpy())}
 
 
 SHIFTS = {'printed': PrintedShift, 'evidence': EvidenceShift}
