@@ -11,7 +11,7 @@ import pathlib
 import re
 import shutil
 import tempfile
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Workers:
     self.strategy = strategy
     self.count = count
     self.index = index
+    self._gatherings: Dict[np.dtype, Callable[[np.ndarray], Any]] = {}
 
   @property
   def is_chief(self) -> bool:
@@ -61,12 +62,28 @@ class Workers:
     """The rows [n, ...] of all workers, one worker's behind the other's; all must call it in the same order."""
     if self.count == 1:
       return rows
-    tf = importlib.import_module('tensorflow')
-    plain = np.ascontiguousarray(rows, np.int32 if rows.dtype == bool else rows.dtype)
-    replicas = self.strategy.num_replicas_in_sync // self.count
-    given = self.strategy.experimental_distribute_values_from_function(
-        lambda context: tf.constant(plain if context.replica_id_in_sync_group % replicas == 0 else plain[:0]))
-    return self.strategy.gather(given, axis=0).numpy().astype(rows.dtype)
+    flat = np.asarray(rows, np.int32 if rows.dtype == bool else rows.dtype).reshape(-1)
+    return self._gathering(flat.dtype)(flat).numpy().astype(rows.dtype).reshape(-1, *rows.shape[1:])
+
+  def _gathering(self, dtype: np.dtype) -> Callable[[np.ndarray], Any]:
+    """A `tf.function` that puts the [n] values of all workers one behind the other."""
+    # `strategy.gather` would trace one anew at every call.
+    if dtype not in self._gatherings:
+      tf = importlib.import_module('tensorflow')
+      replicas = self.strategy.num_replicas_in_sync // self.count
+
+      @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], dtype)])
+      def gathered(values):
+        def on_replica():
+          context = tf.distribute.get_replica_context()
+          # One replica speaks for its worker.
+          own = tf.where(context.replica_id_in_sync_group % replicas == 0, tf.size(values), 0)
+          return context.all_gather(values[:own], axis=0)
+
+        return self.strategy.experimental_local_results(self.strategy.run(on_replica))[0]
+
+      self._gatherings[dtype] = gathered
+    return self._gatherings[dtype]
 
   def of_chief(self, rows: np.ndarray) -> np.ndarray:
     """What the chief has given, for all."""
