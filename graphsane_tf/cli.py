@@ -160,7 +160,7 @@ def importing() -> Iterator[None]:
 
 def define_strategy() -> str:
   """Defines --strategy and returns its name."""
-  flags.DEFINE_enum('strategy', 'none', list(workers.STRATEGIES), 'How steps are shared: mirrored over the GPUs of this '
+  flags.DEFINE_enum('strategy', 'none', list(workers.STRATEGIES), 'How steps are shared: mirrored over GPUs of this '
                     "machine (two logical CPUs if it has none), multiworker over TF_CONFIG's workers.")
   return 'strategy'
 
