@@ -162,6 +162,7 @@ RULES: Dict[str, Rule] = {
     'train.softmax_temperature': POSITIVE,
     'train.num_negatives': COUNT,
     'train.num_sampler_negatives': COUNT,
+    'train.ranking': one_of('exact', 'approximate'),
     'sane.size': COUNT,
     'sane.band': one_of('fixed', 'learned'),
     'sane.start_rank': COUNT,

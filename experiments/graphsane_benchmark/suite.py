@@ -5,7 +5,8 @@ import tempfile
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from graphsane_tf import files
-from graphsane_benchmark import figures, logs, memory, peers, preparation, processes, scoring, serving, training
+from graphsane_benchmark import (
+    catalogues, figures, logs, memory, peers, preparation, processes, scoring, serving, training)
 from graphsane_tf.data import prepare
 from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.data.interactions import Interactions
@@ -43,7 +44,6 @@ class Suite:
     blocks = [] if quick else [lambda: training.block_section(make('gowalla'), 2, epochs=4)]
     if log is not None:
       blocks.append(lambda: training.block_section(log, 2, epochs=4))
-    catalogues = memory.SHAPES[:2 if quick else None]
     self.sections = {
         'step': on(both, training.step_section),
         'bare': on(both, training.bare_section, batches=(2048,) if quick else (5000, 2048)),
@@ -59,7 +59,9 @@ class Suite:
         'implicit': on(('gowalla',) if quick else ('gowalla', 'lightgcn'), peers.implicit_section),
         'serving': [lambda items=items: serving.serving_section(items, repeats)
                     for items in _ITEMS[:1 if quick else None]],
-        'memory_cost': [lambda shape=shape: memory.cost_section(shape) for shape in catalogues],
+        'memory_cost': [lambda shape=shape: memory.cost_section(shape)
+                        for shape in memory.SHAPES[:2 if quick else None]],
+        'index': [lambda: catalogues.index_section(*[catalogues.ITEMS[:2]] if quick else [])],
         'preparation': [] if quick else [
             *(lambda rows=rows: preparation.order_section(rows, repeats) for rows in preparation.COMPARED),
             preparation.growth_section],

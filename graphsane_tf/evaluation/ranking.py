@@ -140,7 +140,7 @@ def top_k(scorer: Scorer, users: np.ndarray, seen: csr.Csr, k: int, user_chunk: 
 
   def rank_from(start):
     chunk = users[start:start + user_chunk]
-    row, item = _seen_pairs(seen, chunk)
+    row, item = seen_pairs(seen, chunk)
     best = columns = None
     for tile in tiles:
       values, places = tile.select(tile.scores(chunk, row, item), min(k, tile.width))
@@ -232,7 +232,7 @@ def shortened(lists: Lists, users: np.ndarray, seen: csr.Csr, k: int, num_items:
     row = np.arange(len(chunk))[:, None]
     known = np.zeros((len(chunk), num_items + 1), bool)  # The last column is that of item -1.
     known[:, -1] = True
-    known[_seen_pairs(seen, users[chunk])] = True
+    known[seen_pairs(seen, users[chunk])] = True
     new = ~known[row, items]
     place = np.cumsum(new, axis=1, dtype=np.int32)
     listed = np.nonzero(new & (place <= k))
@@ -241,7 +241,7 @@ def shortened(lists: Lists, users: np.ndarray, seen: csr.Csr, k: int, num_items:
   return ids, complete
 
 
-def _seen_pairs(seen: csr.Csr, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def seen_pairs(seen: csr.Csr, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
   """The seen items of some users [n] as pairs.
 
   Returns:

@@ -33,7 +33,7 @@ class RankGeometric(NegativeSampler):
     quantile = math.ceil(math.log(.001) / self._log_survival)
     depth = max(1, min(quantile, options.max_depth, context.num_items))
     users = np.unique(context.users)
-    self._rankings = Rankings(users, context.positives)
+    self._rankings = Rankings(users, context.positives, config.train.ranking)
     self.table = ItemTable(users, depth, context.positives)
 
   def rank(self, user_vectors, item_vectors):

@@ -5,7 +5,7 @@ from typing import Callable, Iterator, Optional, Tuple
 import numpy as np
 import tensorflow as tf
 
-from graphsane_tf.evaluation import ranking
+from graphsane_tf.evaluation import approximate, ranking
 from graphsane_tf.graph import csr, topk
 from graphsane_tf.graph.draws import Complement
 from graphsane_tf.random import Seeds
@@ -54,28 +54,37 @@ def top_keys(scores: np.ndarray, excluded: Tuple[np.ndarray, np.ndarray],
 class Rankings:
   """Rankings of the unobserved items of some users, of which the last is kept until it is used."""
 
-  def __init__(self, users: np.ndarray, excluded: csr.Csr):
+  def __init__(self, users: np.ndarray, excluded: csr.Csr, kind: str = 'exact'):
     """Prepares to rank.
 
     Args:
       users: [n] int, ascending.
       excluded: [num_users, num_items] items that are not ranked.
+      kind: 'exact', or 'approximate' by an index of the items.
     """
     self._users = users
     self._excluded = excluded
+    self._approximate = kind == 'approximate'
+    if self._approximate:
+      approximate.check()
     self._item_vectors = None
     self._lists: Optional[ranking.Lists] = None
 
   def rank(self, user_vectors: tf.Tensor, item_vectors: tf.Tensor, last: int,
-           scorer: Callable[..., ranking.Scorer] = ranking.DotProduct) -> ranking.Lists:
-    """Ranks 1 to `last`; the same object `item_vectors` is not ranked twice.
+           scorer: Callable[..., ranking.Scorer] = ranking.DotProduct) -> Optional[ranking.Lists]:
+    """Ranks 1 to `last`, for others to share; the same object `item_vectors` is not ranked twice.
 
     Args:
       user_vectors: [num_users, D] float32.
       item_vectors: [num_items, D] float32.
       last: last rank, at most num_items.
       scorer: makes the scorer of them; always the same.
+
+    Returns:
+      The lists; None if they are approximate, which is good enough for negatives only.
     """
+    if self._approximate:
+      return None
     if self._lists is None or self._item_vectors is not item_vectors:
       items, _ = ranking.top_k(scorer(user_vectors, item_vectors), self._users, self._excluded, last)
       self._item_vectors, self._lists = item_vectors, ranking.Lists(self._users, items)
@@ -85,6 +94,8 @@ class Rankings:
            scorer: Callable[..., ranking.Scorer] = ranking.DotProduct) -> np.ndarray:
     """[n, last] int32, the same items, -1 beyond the unobserved ones; they are no longer kept."""
     lists = self.rank(user_vectors, item_vectors, last, scorer)
+    if lists is None:
+      return approximate.top_k(scorer(user_vectors, item_vectors), self._users, self._excluded, last)[0]
     self._item_vectors = self._lists = None
     return lists.items
 

@@ -57,7 +57,7 @@ class Sane(NegativeSampler):
     self._current = context.block.select(users)
     self._previous = self.shift.earlier.select(users)
     self._rankings = Rankings(
-        users, context.history if options.exclude_history else context.positives)
+        users, context.history if options.exclude_history else context.positives, config.train.ranking)
     self.table = ItemTable(users, self.size, context.positives)
     self.cumulative = tf.Variable(tf.zeros(self.table.items.shape), trainable=False,
                                   name='reservoir_cumulative')

@@ -1,0 +1,63 @@
+"""Large catalogues: rankings by an approximate index against exact ones, and from which size on the index pays."""
+import math
+import time
+from typing import Iterator, List, Sequence, Tuple
+
+import numpy as np
+
+from graphsane_benchmark.figures import Figure
+from graphsane_tf.evaluation import approximate, ranking
+from graphsane_tf.graph import csr
+from graphsane_tf.random import host_generator
+
+ITEMS = (30_000, 100_000, 300_000, 1_000_000)
+_DIMENSION, _GROUPS, _SEEN, _DEPTH = 64, 300, 50, 300
+# Users ranked exactly, whose time is taken for all of them: each takes as long as any other.
+_EXACT_USERS = 512
+
+
+def _vectors(number: int, name: str, centres: np.ndarray) -> np.ndarray:
+  """[number, d] vectors in groups, of different lengths, as trained ones are."""
+  rng = host_generator(number, name=name)
+  vectors = .8 * centres[rng.integers(len(centres), size=number)]
+  vectors += rng.standard_normal(vectors.shape, np.float32)
+  return vectors * rng.lognormal(0, .3, (number, 1)).astype(np.float32)
+
+
+def index_section(items: Sequence[int] = ITEMS, users: int = 10_000) -> Iterator[Figure]:
+  """Reservoir rankings of some users, the index built for them, by size of the catalogue."""
+  centres = host_generator(0, name='centres').standard_normal((_GROUPS, _DIMENSION), np.float32)
+  ratios: List[Tuple[int, float]] = []
+  for number in items:
+    scorer = ranking.DotProduct(_vectors(users, 'users', centres), _vectors(number, 'items', centres))
+    everyone, stretch = np.arange(users), number // _SEEN
+    rng = host_generator(number, name='seen')
+    seen = csr.Csr(np.arange(users + 1) * _SEEN, (rng.integers(stretch, size=(users, _SEEN)) + np.arange(_SEEN)
+                                                  * stretch).ravel().astype(np.int32), number)
+    part = everyone[:_EXACT_USERS]
+    started = time.perf_counter()
+    exact, _ = ranking.top_k(scorer, part, seen, _DEPTH)
+    other = (time.perf_counter() - started) * users / len(part)
+    started = time.perf_counter()
+    index = approximate.Index(scorer, everyone, seen, _DEPTH)
+    built = time.perf_counter() - started
+    found, _ = index.top_k(everyone)
+    ours = time.perf_counter() - started
+    ratios.append((number, ours / other))
+    yield Figure(
+        section='index', name='ranking by an index, built for it, against exact', shape=f'{number:,} items',
+        ours=ours, other=other, ratio=ours / other,
+        note=f'{number:,} items: ranks 1 to {_DEPTH} of {users:,} users, d = {_DIMENSION}; '
+             f'{approximate.recall(found[:len(part)], exact):.3f} of the exact lists found with {index.probes} centres '
+             f'of {int(number ** .5)}; building took {built:.3g} s of it; exact from {len(part)} users')
+  yield Figure(section='index', name='catalogue from which the index is faster', shape=f'{users:,} users', unit='items',
+               ours=crossover(ratios), note='between the sizes measured, on a line through logarithms')
+
+
+def crossover(ratios: Sequence[Tuple[int, float]]) -> float:
+  """The size at which a ratio, given at ascending sizes, falls to 1; the first or last size if it is beyond them."""
+  for (small, above), (large, below) in zip(ratios, ratios[1:]):
+    if above > 1 >= below:
+      share = math.log(above) / (math.log(above) - math.log(below))
+      return small * (large / small) ** share
+  return float(ratios[0][0] if ratios[0][1] <= 1 else ratios[-1][0])
