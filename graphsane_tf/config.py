@@ -128,8 +128,8 @@ def default_config() -> config_dict.ConfigDict:
   # Negatives of a pair (N1 + N2), and how many of them the sampler fills (N2) if there is one.
   c.train.num_negatives = 10
   c.train.num_sampler_negatives = 2
-  # How samplers rank a catalogue: 'exact', or 'approximate' by an index of the items (extra 'ann'), which pays for large
-  # catalogues. Validation and tests are always exact.
+  # How samplers rank a catalogue: 'exact', or 'approximate' by an index of the items (extra 'ann'), which pays for
+  # large catalogues. Validation and tests are always exact.
   c.train.ranking = 'exact'
 
   c.sane = config_dict.ConfigDict()

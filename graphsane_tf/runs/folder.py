@@ -22,7 +22,8 @@ _FOLDERS = ('checkpoints', 'export', 'per_user', 'tensorboard')
 # Fields that the base block depends on, except for those that only later blocks read.
 _BASE = ('seed', 'backbone', 'base_from', 'blocks.', 'model.', 'train.', 'evaluation.')
 _LATER = ('model.new_rows', 'model.graph_scope', 'train.learning_rate', 'train.epochs',
-          'train.min_epochs', 'train.num_sampler_negatives', 'train.epoch_zero', 'train.new_row_moments', 'train.ranking')
+          'train.min_epochs', 'train.num_sampler_negatives', 'train.epoch_zero', 'train.new_row_moments',
+          'train.ranking')
 # Of these, fields without which the base block's weights are no model of this run.
 _SHAPE = ('backbone', 'blocks.', 'model.embedding_dim', 'model.num_knn', 'model.num_layers', 'model.mgccf_layers',
           'model.pinsage_scale')
