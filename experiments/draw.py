@@ -106,7 +106,7 @@ def update(days=7):
            'current': ('served before', _GREEN), 'popularity': ('popularity', _GREY)}
   measured = []
   with tempfile.TemporaryDirectory() as folder:
-    shop = Recommender.create(f'{folder}/shop', rows[:int(cuts[0])], backbone='lightgcn', memory='ease',
+    shop = Recommender.create(f'{folder}/shop', rows[:int(cuts[0])], backbone='lightgcn', **{'train.loss': 'softmax'},
                               embedding_dim=32, base_epochs=15, epochs=6)
     for first, last in zip(cuts, cuts[1:]):
       gate = shop.update(rows[int(first):int(last)]).manifest['gate']
@@ -117,7 +117,7 @@ def update(days=7):
   place = np.arange(1, days + 1)
   for name, (label, colour) in kinds.items():
     axis.plot(place, [found.get(name, np.nan) for _, found in measured], marker='o', markersize=4, color=colour,
-              label=label)
+              linestyle='--' if name == 'graph_only' else '-', label=label)
   for day, (decision, found) in zip(place, measured):
     if decision in found:
       axis.plot(day, found[decision], 'o', markersize=11, markerfacecolor='none', markeredgecolor='black')
