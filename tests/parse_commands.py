@@ -45,7 +45,7 @@ def parse(words):
       except BaseException as error:  # pylint: disable=broad-except
         print(repr(error), flush=True)
         code = 70
-      names.write(json.dumps([name for name in flags.FLAGS if len(name) > 1]))
+      names.write(json.dumps(list(flags.FLAGS)))
       names.flush()
       sys.stdout.flush()
       os._exit(code)
