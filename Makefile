@@ -69,7 +69,7 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 
 # Warnings are errors, and so is whatever a page would fetch from the network (docs/check_site.py).
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 $(VENV)/.installed-lint: $(VENV)/.installed-test
 	$(PIP) -e '.[lint]'
