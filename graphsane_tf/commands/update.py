@@ -21,7 +21,8 @@ def define():
   flags.DEFINE_string('interactions', None, "Today's rows, or the whole log with them.")
   flags.DEFINE_float('margin', None, "Stands in for the store's own: how much worse than the best rival, relative to "
                      'it, a version that is published may be.')
-  flags.DEFINE_enum('publish', None, ['trained', 'graph_only'], 'Publish this move whatever the gate says.')
+  flags.DEFINE_enum('publish', None, ['trained', 'graph_only', 'memory', 'recent'],
+                    'Publish this move whatever the gate says.')
   for what in ('users', 'items'):
     flags.DEFINE_string(f'forget_{what}', None, f'Text file of {what} that leave no trace, one id a line.')
   return {'flags': ['store', 'interactions', 'margin', 'publish', 'forget_users', 'forget_items'],

@@ -5,21 +5,37 @@ import scipy.sparse
 from graphsane_tf import parallel
 from graphsane_tf.peers import neighbourhoods
 
-# Entries of the small systems in work at once, in each thread.
-_CHUNK_FLOATS = 1 << 22
-# Items up to which co-occurrences are looked up in a dense matrix (1 GiB at most), which is ten times as fast.
+# Entries of the small systems in work at once, in each thread: larger ones do not fit in a cache.
+_CHUNK_FLOATS = 1 << 20
+# Items up to which co-occurrences are looked up in a dense matrix (1 GiB at most), which is many times as fast.
 _DENSE_ITEMS = 1 << 14
 
 
 class _Dense:
-  """Co-occurrences of all pairs of some items, from a dense matrix."""
+  """Co-occurrences of all pairs of some items, from a dense matrix.
+
+  Neighbours are mostly popular items. These stand first, in few bytes each, so that look-ups stay in the cache; and
+  only one of the two triangles is looked up.
+  """
 
   def __init__(self, together: scipy.sparse.csr_matrix):
-    self._matrix = together.toarray()
+    size = self._size = together.shape[0]
+    place = self._place = np.empty(size, np.int64)
+    place[np.argsort(-together.diagonal(), kind='stable')] = np.arange(size)
+    small = together.nnz and together.data.max() <= np.iinfo(np.uint16).max
+    self._values = np.zeros(size * size, np.uint16 if small else np.float32)
+    self._values[np.repeat(place * size, np.diff(together.indptr)) + place[together.indices]] = together.data
 
   def __call__(self, items: np.ndarray) -> np.ndarray:
     """[n, width, width] float32 of items [n, width]."""
-    return self._matrix[items[:, :, None], items[:, None, :]]
+    count, width = items.shape
+    rows, columns = np.tril_indices(width)
+    # Where the entry of a pair, in either order, stands among those of the triangle.
+    pair = np.empty((width, width), np.int64)
+    pair[rows, columns] = pair[columns, rows] = np.arange(len(rows))
+    place = self._place[items]
+    found = self._values.take(place[:, rows] * self._size + place[:, columns]).astype(np.float32)
+    return found.take(pair.ravel(), axis=1).reshape(count, width, width)
 
 
 class _Sorted:

@@ -3,12 +3,16 @@ import dataclasses
 import time
 from typing import Any, Callable, Dict, Optional, Tuple
 
+import scipy.sparse
+
 from graphsane_tf import config as config_lib
 from graphsane_tf import files
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.data import growing
+from graphsane_tf.errors import UserError
 from graphsane_tf.runs import capacity, changes, gate
 from graphsane_tf.runs.store import Store, evidences_of
+from graphsane_tf.serving import export
 from graphsane_tf.training import assembly, optimizers
 from graphsane_tf.training import scoring as scoring_lib
 from graphsane_tf.training.block import BlockTrainer, Model, new_model
@@ -84,6 +88,7 @@ class Attempt:
     self._seconds: Dict[str, float] = {}
     self._evidences = evidences_of(parent)
     self._before: Optional[Scoring] = None
+    self._weights: Optional[scipy.sparse.csr_matrix] = None
 
   def run(self) -> Outcome:
     """Trains, judges and publishes or refuses."""
@@ -93,9 +98,10 @@ class Attempt:
     previous = self._previous()
     manifest, judged = self._choose(previous) if self._cut < self._stop else self._unjudged()
     refused = manifest['gate']['decision'] == 'refused'
-    context, model = judged if refused else self._final(previous, manifest)
+    context, model, scoring = judged if refused else self._final(previous, manifest)
     self._say('writing the version')
-    scorer = self._scoring(context)(*model.backbone.representer(model.graph)())
+    scorer = gate.scorer_of(manifest['move'], scoring, model.backbone.representer(model.graph)())
+    manifest['mixture'] = gate.mixture_of(manifest['move'], scoring)
     manifest['drift'] = changes.facts(self._log, context, scorer, previous and previous[2])
     manifest['seconds'] = self._seconds
     store.stage(self._kept, context, model, scorer, manifest, started)
@@ -138,12 +144,17 @@ class Attempt:
       return None
     context = self._store.context_of(self._parent, self._kept)
     model = self._store.model(self._parent, context)
-    self._before = Scoring(self._config, context, self._evidences)
-    return model, context, self._before(*model.backbone.representer(model.graph)())
+    served = export.read_scorer(self._store.versions.path(self._parent['number']))
+    # Its item-item weights took longer to compute than anything else of it.
+    self._before = self._scoring(context, getattr(served, 'weights', None))
+    return model, context, served
 
-  def _scoring(self, context: BlockContext) -> Scoring:
-    """How a model of today's rows ranks."""
-    return Scoring(self._config, context, self._evidences, self._before)
+  def _scoring(self, context: BlockContext, weights: Optional[scipy.sparse.csr_matrix] = None) -> Scoring:
+    """How a model of a context ranks; see `Scoring`."""
+    began = time.perf_counter()
+    scoring = Scoring(self._config, context, self._evidences, self._before, weights)
+    self._seconds['memory'] = self._seconds.get('memory', 0.) + time.perf_counter() - began
+    return scoring
 
   def _study(self, context: BlockContext, previous) -> None:
     """What today's rows, but for those held out, say about mixtures, by yesterday's model and memory."""
@@ -170,7 +181,7 @@ class Attempt:
     """Chooses epochs on the first half of the held-out rows and judges on the second.
 
     Returns:
-      The manifest so far, and (context, model) of the better move.
+      The manifest so far, and (context, model, scoring) of the best move.
     """
     config, log, store = self._config, self._log, self._store
     block = self._block(self._cut)
@@ -187,12 +198,21 @@ class Attempt:
     models = {'trained': model}
     if previous is not None:
       models['graph_only'] = _moved(config, context, previous[0])
-    measured = {name: judge.measure(scoring(*move.backbone.representer(move.graph)()), context)
-                for name, move in models.items()}
+    vectors = {name: move.backbone.representer(move.graph)() for name, move in models.items()}
+    # What a memory gives without the graph model needs no weights of it.
+    measured = {name: judge.measure(gate.scorer_of(name, scoring, vectors.get(name, vectors['trained'])), context)
+                for name in gate.moves_of(models, scoring)}
     if previous is not None:
       measured['current'] = judge.measure(previous[2], previous[1])
     measured['popularity'] = judge.measure_popularity(gate.recent_counts(context, log.time), context)
+    if self._publish and self._publish not in measured:
+      raise UserError(f'--publish={self._publish}: there is no such move, because the store has no memory; choose '
+                      f'from {", ".join(name for name in measured if name in gate.MOVES)}.')
     verdict = gate.decide(measured, self._margin)
+    never = self._never_updated(judge)
+    if never is not None:
+      measured['never_updated'] = never
+      verdict['options']['never_updated'] = never.metrics
     if previous is None:
       verdict['decision'] = 'first'
     elif self._publish:
@@ -200,10 +220,11 @@ class Attempt:
                      reason=f'{self._publish} was asked for, whatever the gate says: {verdict["reason"]}')
     self._seconds['judge'] = time.perf_counter() - began
     for name, result in measured.items():
-      self._say(f'  {name:12} ' + '  '.join(f'{metric} {result.metrics[metric]:.4f}' for metric in SHOWN))
+      self._say(f'  {name:13} ' + '  '.join(f'{metric} {result.metrics[metric]:.4f}' for metric in SHOWN))
     self._say(f'gate: {verdict["reason"]}')
     moved = verdict['chosen']
-    epochs, epochs_from = (state['best_epoch'], 'validation') if moved == 'trained' else (0, 'none')
+    trains = moved == 'trained' or previous is None
+    epochs, epochs_from = (state['best_epoch'], 'validation') if trains else (0, 'none')
     manifest = self._manifest(
         verdict, moved, epochs, epochs_from,
         {'rows_trained': [self._first, self._cut], 'validation_rows': [self._cut, self._middle],
@@ -211,7 +232,22 @@ class Attempt:
          'validation': state['validation']})
     if verdict['decision'] == 'refused':
       manifest['trained']['rows'] = [self._first, self._cut]
-    return manifest, (context, models[moved])
+    if previous is not None:
+      # What was judged is what is served: the rows held out are in counts and profiles of the final memory, and
+      # change weights that all history has made as good as not at all. They are in tomorrow's.
+      self._weights = scoring.recollection and scoring.recollection.weights
+    return manifest, (context, models['trained' if trains else 'graph_only'], scoring)
+
+  def _never_updated(self, judge: gate.Judge):
+    """What the first version has on the judged rows; None if it is not there any more, or is the current one."""
+    versions, parent = self._store.versions, self._parent
+    if parent is None or not parent['update']:
+      return None
+    for number in versions.numbers():
+      manifest = versions.manifest(number)
+      if not manifest['update']:
+        return judge.measure(self._store.scorer(number), self._store.context_of(manifest, self._kept))
+    return None
 
   def _unjudged(self):
     """The manifest of a day with too few rows to hold any out."""
@@ -223,6 +259,9 @@ class Attempt:
       if self._publish:
         epochs = (epochs or train.min_epochs) if self._publish == 'trained' else 0
     moved = 'trained' if epochs else 'graph_only'
+    if not epochs:
+      # What was right yesterday, or was asked for.
+      moved = self._publish or (parent['move'] if parent.get('move') in gate.ALONE else moved)
     rows = self._stop - self._first
     reason = (f'{rows:,} rows are too few to hold any out: not judged, and as many epochs as before '
               f'({epochs}).')
@@ -236,7 +275,7 @@ class Attempt:
     parts = [part for part in self._kept.parts if part['first_row'] >= self._first]
     names = [field.name for field in dataclasses.fields(growing.Arrival)]
     return {
-        'number': self._number, 'kind': moved if self._parent else 'base',
+        'number': self._number, 'kind': moved if self._parent else 'base', 'move': moved,
         'parent': self._parent and self._parent['number'], 'update': self._index,
         'arrived': {**{name: parts[-1][name] for name in names},
                     'waiting': sum(part['rows'] for part in parts[:-1]),
@@ -244,14 +283,15 @@ class Attempt:
         'trained': {'epochs': epochs, 'epochs_from': epochs_from, 'rows': [self._first, self._stop]},
         'measured': measured, 'gate': verdict, 'mixing': [scoring_lib.to_json(one) for one in self._evidences]}
 
-  def _final(self, previous, manifest) -> Tuple[BlockContext, Model]:
+  def _final(self, previous, manifest) -> Tuple[BlockContext, Model, Scoring]:
     """The model that is served: the same move, with all rows."""
     context = self._store.context(self._kept, self._block(self._stop))
     epochs = manifest['trained']['epochs']
+    scoring = self._scoring(context, self._weights)
     if not epochs:
-      return context, _moved(self._config, context, previous[0])
+      return context, _moved(self._config, context, previous[0]), scoring
     self._say(f'training on all {self._stop - self._first:,} rows for {epochs} epochs')
     config = _changed(self._config, {f'train.{name}': epochs for name in (
         'epochs', 'min_epochs', 'base_epochs', 'base_min_epochs')})
-    _, model = self._train('final', config, context, previous, self._scoring(context), None)
-    return context, model
+    _, model = self._train('final', config, context, previous, scoring, None)
+    return context, model, scoring

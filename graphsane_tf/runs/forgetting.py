@@ -8,9 +8,11 @@ from graphsane_tf import files
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.data import growing
 from graphsane_tf.errors import UserError
+from graphsane_tf.runs import gate
 from graphsane_tf.runs.store import Store, evidences_of
-from graphsane_tf.training import assembly, optimizers
+from graphsane_tf.training import optimizers
 from graphsane_tf.training.block import Model, new_model
+from graphsane_tf.training.scoring import Scoring
 
 
 def forget(store: Store, users: Iterable[str], items: Iterable[str], say: Callable[[str], None]) -> str:
@@ -46,9 +48,12 @@ def forget(store: Store, users: Iterable[str], items: Iterable[str], say: Callab
   model = _shrunk(store.config, context, before, shrunk)
   new = store.versions.next_number()
   sentence = f'{gone[0]:,} users and {gone[1]:,} items forgotten'
-  scorer = assembly.scorer_of(store.config, context, model, evidences_of(parent))
+  scoring = Scoring(store.config, context, evidences_of(parent))
+  move = parent.get('move', 'trained')
+  scorer = gate.scorer_of(move, scoring, model.backbone.representer(model.graph)())
   store.stage(kept, context, model, scorer, {
       **{name: parent[name] for name in ('update', 'measured', 'drift', 'mixing')},
+      'move': move, 'mixture': gate.mixture_of(move, scoring),
       'number': new, 'kind': 'forgotten', 'parent': number,
       'arrived': {'rows': 0, 'forgotten_users': gone[0], 'forgotten_items': gone[1]},
       'trained': {**parent['trained'], 'rows': [first, stop]},

@@ -1,17 +1,49 @@
 """Whether a candidate may be published: it and its rivals on the newest rows, by one protocol, paired over users."""
 import dataclasses
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 import numpy as np
 
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.evaluation import metrics, protocol, ranking, significance
+from graphsane_tf.memory import mixing
 from graphsane_tf.training.block import SELECTION_METRIC
+from graphsane_tf.training.scoring import Scoring
 
 # How far back recent popularity looks, in seconds.
 RECENT = 7 * 86400
 # What may be published, of which the first wins a tie, and what they are compared with.
-MOVES = ('trained', 'graph_only')
+MOVES = ('trained', 'graph_only', 'memory', 'recent')
+# Those for which the graph model counts nothing, and their mixtures.
+ALONE = {'memory': mixing.MEMORY_ALONE, 'recent': mixing.Mixture(0., 0., 1.)}
+
+
+def moves_of(models: Iterable[str], scoring: Scoring) -> List[str]:
+  """The moves there are, in order: those of the graph model, and what a memory gives alone."""
+  memory = scoring.recollection
+  there = [*models, *(['recent'] if memory else []), *(['memory'] if memory and memory.weights is not None else [])]
+  return [name for name in MOVES if name in there]
+
+
+def scorer_of(move: str, scoring: Scoring, vectors) -> ranking.DotProduct:
+  """How a move ranks.
+
+  Args:
+    move: its name.
+    scoring: of its rows.
+    vectors: final representations [num_users, D], [num_items, D].
+  """
+  if move == 'memory':
+    return scoring.parts(*vectors)[move]
+  if move == 'recent':
+    user_vectors, item_vectors = vectors
+    return mixing.mix(ALONE[move], user_vectors, item_vectors, scoring.recollection)
+  return scoring(*vectors)
+
+
+def mixture_of(move: str, scoring: Scoring) -> Optional[Dict[str, float]]:
+  """How much graph model, memory and recent popularity count; None without a memory."""
+  return None if scoring.mixture is None else dataclasses.asdict(ALONE.get(move, scoring.mixture))
 
 
 class Popularity(ranking.Scorer):
@@ -97,7 +129,7 @@ def recent_counts(context: BlockContext, time: np.ndarray) -> np.ndarray:
 def decide(measured: Dict[str, protocol.EvaluationResult], margin: float) -> Dict[str, Any]:
   """The part 'gate' of a manifest.
 
-  The better of the moves is chosen and compared with the best of the rest: what is served now, and popularity.
+  The best of the moves is chosen and compared with the best of the rest: what is served now, and popularity.
 
   Args:
     measured: the moves that were tried and their rivals, all on the same users.

@@ -150,14 +150,14 @@ class Soak:
   def _served(self, path: pathlib.Path, day: int, number: Optional[int] = None) -> Dict[str, Any]:
     """Figures of a version of a store, the current one by default."""
     store = stores.Store(path)
-    manifest = store.versions.check(number or store.manifest()['number'])
+    manifest = store.manifest(number)
     kept = store.log()
     rows = manifest['data']['rows']
     for one, other in ((kept.interactions.user, self._days.log.user), (kept.interactions.item, self._days.log.item)):
       # Rows and ids have one order, in whichever files they come: otherwise figures would mean nothing.
       assert np.array_equal(one[:rows], other[:rows])
     context = store.context_of(manifest, kept)
-    scorer = assembly.scorer_of(store.config, context, store.model(manifest, context), stores.evidences_of(manifest))
+    scorer = store.scorer(manifest['number'])
     return {'version': manifest['number'], **self._measured(day, lambda judge: judge.measure(scorer, context))}
 
   def _updated(self, path: pathlib.Path, day: int, publish: Optional[str] = None) -> Dict[str, Any]:

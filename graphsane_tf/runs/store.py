@@ -206,10 +206,9 @@ class Store:
     return model
 
   def scorer(self, number: Optional[int] = None) -> ranking.DotProduct:
-    """How a version ranks, from its weights and rows."""
-    manifest = self.versions.check(self.manifest(number)['number'])
-    context = self.context_of(manifest, self.log())
-    return assembly.scorer_of(self.config, context, self.model(manifest, context), evidences_of(manifest))
+    """How a version ranks: as it is served."""
+    number = self.versions.check(self.manifest(number)['number'])['number']
+    return export.read_scorer(self.versions.path(number))
 
   def stage(self, kept: growing.KeptLog, context: BlockContext, model: Model, scorer: ranking.DotProduct,
             manifest: Dict[str, Any], started: float) -> None:

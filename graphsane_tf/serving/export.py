@@ -9,7 +9,9 @@ import tensorflow as tf
 
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
+from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr
+from graphsane_tf.memory import mixing
 from graphsane_tf.serving.server import Server
 from graphsane_tf.serving.tables import Memory
 
@@ -90,6 +92,33 @@ def export_scorer(path, scorer, user_ids: Strings, item_ids: Strings, seen: csr.
   scale = float(profile.data.mean()) if profile is not None and profile.nnz else 1.
   export_block(path, scorer.user_vectors, scorer.item_vectors, user_ids, item_ids, seen, popularity, profile,
                getattr(scorer, 'weights', None), scale)
+
+
+def read_scorer(path) -> ranking.DotProduct:
+  """How an export ranks the users whom it knows: a `ranking.DotProduct`, or a `mixing.Mixed` if it has a memory.
+
+  Only variables are read: nothing is traced or run.
+
+  Raises:
+    UserError: if they cannot be read.
+  """
+  try:
+    saved = tf.train.load_checkpoint(str(pathlib.Path(path) / 'variables' / 'variables'))
+    there = saved.get_variable_to_shape_map()
+    read = lambda name: saved.get_tensor(f'{name}/.ATTRIBUTES/VARIABLE_VALUE')
+    vectors = read('user_vectors'), read('item_vectors')
+    shape = len(vectors[0]), len(vectors[1])
+
+    def table(name: str, rows: int) -> scipy.sparse.csr_matrix:
+      columns, values, indptr = (read(f'_memory/{name}/{part}') for part in ('_columns', '_values', '_indptr'))
+      # The last row is that of unknown ids, and empty.
+      return scipy.sparse.csr_matrix((values, columns, indptr[:-1]), shape=(rows, shape[1]))
+
+    if not any(name.startswith('_memory/') for name in there):
+      return ranking.DotProduct(*vectors)
+    return mixing.Mixed(*vectors, table('_profile', shape[0]), table('_weights', shape[1]))
+  except (tf.errors.OpError, ValueError, IndexError, RuntimeError) as error:
+    raise UserError(f'the variables of the export {path} cannot be read ({files.reason(error)}).') from error
 
 
 def fold_in(seen: scipy.sparse.csr_matrix, user_vectors: np.ndarray, item_vectors: np.ndarray

@@ -3,6 +3,7 @@ import dataclasses
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
+import scipy.sparse
 
 from graphsane_tf import memory
 from graphsane_tf.blocks.context import BlockContext
@@ -24,7 +25,7 @@ class Scoring:
   """
 
   def __init__(self, config, context: BlockContext, evidences: Sequence[Evidence] = (),
-               before: Optional['Scoring'] = None):
+               before: Optional['Scoring'] = None, weights: Optional[scipy.sparse.csr_matrix] = None):
     """Brings the memory up to date with a block's rows.
 
     Args:
@@ -32,6 +33,7 @@ class Scoring:
       context: the block.
       evidences: what the blocks up to this one have shown about mixtures.
       before: of the block before, whose statistics need not be counted again.
+      weights: item-item weights that are known already, of the first items; None computes them.
     """
     self.context = context
     self.recollection: Optional[mixing.Recollection] = None
@@ -45,7 +47,11 @@ class Scoring:
     if before is not None and before.recollection is not None and before.context.num_rows <= context.num_rows:
       start = before.recollection.statistics
     counted = statistics.added(start, context)
-    self.recollection = mixing.Recollection(counted, kind.weights(counted))
+    if weights is not None:
+      # Items that came later have none.
+      weights = scipy.sparse.csr_matrix(weights, copy=True)
+      weights.resize(context.num_items, context.num_items)
+    self.recollection = mixing.Recollection(counted, kind.weights(counted) if weights is None else weights)
     self.mixture = mixing.choose(evidences, self.recollection.weights is not None)
     if self.recollection.weights is not None:
       self._profile = self.recollection.profile()
