@@ -40,15 +40,21 @@ def summary(figures: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
       found = significance.interval([ours[day] - recall[day] for day in both])
       gain, low, high = (None if value is None or not base else float(100 * value / base)
                          for value in (found.mean, found.low, found.high))
-    costs = [value for day, value in _values(days, 'seconds').items() if day and value]
+    costs = _costs(days, 'seconds')
     sizes = _values(days, 'bytes')
     decisions = collections.Counter(
         entry['decision'] for day, entry in days.items() if day != '0' and entry.get('decision'))
+    named = [f'{count} {decision}' for decision, count in decisions.most_common()]
     cells.append([name, len(recall), *[_mean(_values(days, metric).values()) for metric in METRICS], gain, low, high,
-                  _minutes(costs), f'{sizes[max(sizes)] / 2**20:,.0f}' if sizes else None,
-                  ', '.join(f'{count} {decision}' for decision, count in decisions.most_common())])
-  return {'heads': ['method', 'days', *METRICS, 'ours over it, %', 'from, %', 'to, %', 'minutes an update', 'MiB',
-                    'decisions'], 'cells': cells}
+                  _minutes(costs), _minutes(_costs(days, 'cpu')),
+                  f'{sizes[max(sizes)] / 2**20:,.0f}' if sizes else None, ', '.join(named)])
+  return {'heads': ['method', 'days', *METRICS, 'ours over it, %', 'from, %', 'to, %', 'minutes an update',
+                    'of processors', 'MiB', 'decisions'], 'cells': cells}
+
+
+def _costs(days: Dict[str, Any], name: str) -> List[float]:
+  """What the updates have cost, without the history and without days on which nothing was done."""
+  return [value for day, value in _values(days, name).items() if day and value]
 
 
 def _minutes(seconds: List[float]) -> Optional[str]:
@@ -81,11 +87,11 @@ def verdicts(figures: Dict[str, Dict[str, Any]], margin: float) -> List[str]:
       lines.append(f'Against the best of {", ".join(METHODS[method] for method in rivals)} ({METHODS[best]}, '
                    f'{rivals[best]:.4f}), ours has {100 * change:+.1f} % {METRICS[0]} on average; the margin is '
                    f'{100 * margin:g} %: {"kept" if change >= -margin else "not kept"}.')
-  cost = {method: [value for day, value in _values(figures.get(method, {}), 'seconds').items() if day and value]
-          for method in ('ours', 'retrained')}
-  if cost['ours'] and cost['retrained']:
-    ratio = np.mean(cost['ours']) / np.mean(cost['retrained'])
-    lines.append(f'An update takes {ratio:.2f} of full retraining (target 0.20).')
+  for name, what in (('seconds', 'full retraining'), ('cpu', "full retraining's processor time, all cores")):
+    cost = {method: _costs(figures.get(method, {}), name) for method in ('ours', 'retrained')}
+    if cost['ours'] and cost['retrained']:
+      ratio = np.mean(cost['ours']) / np.mean(cost['retrained'])
+      lines.append(f'An update takes {ratio:.2f} of {what} (target 0.20).')
   return lines
 
 

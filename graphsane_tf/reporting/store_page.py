@@ -11,7 +11,8 @@ from graphsane_tf.serving import export
 _METRICS = ('recall@20', 'ndcg@20')
 _LIST = 10
 # What the options of a gate are called.
-_LABELS = {'trained': 'trained today', 'graph_only': 'old weights, new rows', 'current': 'version before',
+_LABELS = {'trained': 'trained today', 'graph_only': 'old weights, new rows',
+           'memory': 'memory alone', 'recent': 'recent popularity', 'current': 'version before',
            'popularity': 'popular last week', 'never_updated': 'never updated'}
 _MIB = 2**20
 # The most categories that have a column of their own.
@@ -42,7 +43,8 @@ def page(store: Store, user: Optional[str] = None) -> str:
 _LEGEND = (
     'Every update holds out its newest rows. All figures of a version are of those rows, for all users who have any '
     'there: of the model trained on the rest of the update, of the old weights with the new rows, of the version that '
-    'was served before, and of the popularity of the last week.',
+    'was served before, of the popularity of the last week, and of the first version, never updated, as long as that is '
+    'there. With a memory also of that alone, and of the popularity of the newest eighth of all rows.',
     'What is served was then trained on those rows as well, so its own figures cannot be measured before the next '
     'update.',
     'A version that the gate refuses is kept, but not served; its rows wait for the next update.')

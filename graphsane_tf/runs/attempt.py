@@ -9,7 +9,6 @@ from graphsane_tf import config as config_lib
 from graphsane_tf import files
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.data import growing
-from graphsane_tf.errors import UserError
 from graphsane_tf.runs import capacity, changes, gate
 from graphsane_tf.runs.store import Store, evidences_of
 from graphsane_tf.serving import export
@@ -205,9 +204,6 @@ class Attempt:
     if previous is not None:
       measured['current'] = judge.measure(previous[2], previous[1])
     measured['popularity'] = judge.measure_popularity(gate.recent_counts(context, log.time), context)
-    if self._publish and self._publish not in measured:
-      raise UserError(f'--publish={self._publish}: there is no such move, because the store has no memory; choose '
-                      f'from {", ".join(name for name in measured if name in gate.MOVES)}.')
     verdict = gate.decide(measured, self._margin)
     never = self._never_updated(judge)
     if never is not None:

@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterable, List, Optional
 import numpy as np
 
 from graphsane_tf.blocks.context import BlockContext
+from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import metrics, protocol, ranking, significance
 from graphsane_tf.memory import mixing
 from graphsane_tf.training.block import SELECTION_METRIC
@@ -34,7 +35,10 @@ def scorer_of(move: str, scoring: Scoring, vectors) -> ranking.DotProduct:
     vectors: final representations [num_users, D], [num_items, D].
   """
   if move == 'memory':
-    return scoring.parts(*vectors)[move]
+    parts = scoring.parts(*vectors)
+    if move not in parts:
+      raise UserError('--publish=memory: the memory of this store has no item-item weights; choose another move.')
+    return parts[move]
   if move == 'recent':
     user_vectors, item_vectors = vectors
     return mixing.mix(ALONE[move], user_vectors, item_vectors, scoring.recollection)

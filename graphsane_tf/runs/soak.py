@@ -46,6 +46,13 @@ def seconds_of(text: str, flag: str) -> int:
   return int(found[1]) * _UNITS[found[2]]
 
 
+def _processor_seconds(action: Callable[[], updating.Outcome]) -> Optional[float]:
+  """Seconds of all cores that an update has taken; None if it had been done before this process began."""
+  began = time.process_time()
+  done = action()
+  return None if done.decision == 'nothing' else round(time.process_time() - began, 3)
+
+
 @dataclasses.dataclass(frozen=True)
 class Days:
   """A log as files: a history, then one file a period.
@@ -163,14 +170,16 @@ class Soak:
   def _updated(self, path: pathlib.Path, day: int, publish: Optional[str] = None) -> Dict[str, Any]:
     """Brings a store up to a day and measures what it serves then."""
     store = stores.Store(path)
+    cpu = None
     if day:
-      updating.update(store, self._days.files[day], publish=publish, say=self._whisper)
+      cpu = _processor_seconds(lambda: updating.update(
+          store, self._days.files[day], publish=publish, say=self._whisper))
       updating.prune(store, KEEP)
     rows = self._days.cuts[day + 1]
     # Read from disk, because the update may have ended before this process began.
     made = store.refusal(store.manifest()['number'], rows) or store.manifest()
     new = rows > self._days.cuts[day]
-    return {'seconds': made['seconds']['total'] if new else 0., 'bytes': stores.size_on_disk(path),
+    return {'seconds': made['seconds']['total'] if new else 0., 'cpu': cpu, 'bytes': stores.size_on_disk(path),
             'decision': made['gate']['decision'] if new else 'nothing', 'gate': made['gate'] if new else None,
             'drift': made['drift'] if new else None, **self._served(path, day)}
 
@@ -209,14 +218,15 @@ class Soak:
   def _retrained(self, day: int) -> Dict[str, Any]:
     """Each week a new store is made of all rows so far."""
     week = day // self._week
-    path = self.folder / 'retrained' / str(week)
+    path, cpu = self.folder / 'retrained' / str(week), None
     if not week:
       path = self._first_store()
     elif day % self._week == 0:
-      updating.create(path, self._joined(day), self._config, settings=self._settings, say=self._whisper)
+      cpu = _processor_seconds(lambda: updating.create(
+          path, self._joined(day), self._config, settings=self._settings, say=self._whisper))
     manifest = stores.Store(path).manifest()
     return {'seconds': manifest['seconds']['total'] if day % self._week == 0 else 0.,
-            'bytes': stores.size_on_disk(path), **self._served(path, day)}
+            'cpu': cpu, 'bytes': stores.size_on_disk(path), **self._served(path, day)}
 
   def _joined(self, day: int) -> pathlib.Path:
     """One file of all rows up to a day."""

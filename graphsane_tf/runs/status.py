@@ -14,7 +14,8 @@ def collect(store: Store) -> Dict[str, Any]:
   log = kept.interactions
   current = store.versions.current()
   entries = [{**{name: manifest[name] for name in _FIELDS}, 'rows': manifest['data']['rows'],
-              'decision': manifest['gate']['decision'], 'reason': manifest['gate']['reason'],
+              'decision': manifest['gate']['decision'], 'move': manifest['gate'].get('chosen'),
+              'reason': manifest['gate']['reason'],
               'options': manifest['gate'].get('options', {})} for manifest in store.versions.manifests()]
   rows = next((entry['rows'] for entry in entries if entry['number'] == current), 0)
   return {'store': str(store.path), 'name': store.name, 'current': current,
@@ -38,8 +39,7 @@ def text(found: Dict[str, Any]) -> str:
            f'{"version":>7}  {"made (UTC)":16}  {"kind":10}  {"rows":>11}  ' + '  '.join(
                f'{metric:>9}' for metric in _METRICS) + '  decision']
   for entry in found['versions']:
-    name = 'trained' if entry['kind'] == 'base' else entry['kind']
-    measured = entry['options'].get(name, {})
+    measured = entry['options'].get(entry['move'], {})
     figures = [f'{measured[metric]:.4f}' if metric in measured else '' for metric in _METRICS]
     mark = '*' if entry['number'] == found['current'] else ' '
     lines.append(f'{entry["number"]:6}{mark}  {entry["created"][:16].replace("T", " "):16}  {entry["kind"]:10}  '

@@ -6,11 +6,11 @@ import re
 from typing import Any, Dict, List, Optional, Sequence
 
 from graphsane_tf import config as config_lib
-from graphsane_tf import files, negatives
+from graphsane_tf import files, memory, negatives
 from graphsane_tf.data import growing
 from graphsane_tf.data.readers import csv
 from graphsane_tf.errors import UserError
-from graphsane_tf.runs import forgetting
+from graphsane_tf.runs import forgetting, gate
 from graphsane_tf.runs.attempt import Attempt, Outcome, Say, refusal
 from graphsane_tf.runs.store import Settings, Store, held, identity, read_rows
 
@@ -84,9 +84,11 @@ def update(store: Store, interactions=None, *, forget_users: Sequence[str] = (),
     forget_users: raw ids of users who leave no trace in the next version.
     forget_items: likewise of items.
     margin: stands in for the store's own.
-    publish: 'trained' or 'graph_only' is published whatever the gate says; None lets the gate decide.
+    publish: one of `gate.MOVES` that is published whatever the gate says; None lets the gate decide.
     say: takes a line for the screen.
   """
+  if publish in gate.ALONE and not memory.REGISTRY[store.config.memory].counts:
+    raise UserError(f'--publish={publish}: the store has no memory; choose trained or graph_only.')
   margin = dataclasses.replace(
       store.settings, margin=store.settings.margin if margin is None else margin).margin
   with store.held():

@@ -1,11 +1,15 @@
 """A store whose model has a memory."""
+import dataclasses
+
 import numpy as np
+import pytest
 import tensorflow as tf
 
+from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.memory import mixing
-from graphsane_tf.runs import store as stores, updating
-from graphsane_tf.training import scoring
+from graphsane_tf.runs import gate, store as stores, updating
+from graphsane_tf.training import assembly, scoring
 from tests import store_files
 
 QUIET = lambda line: None
@@ -40,7 +44,59 @@ def test_updates_bring_the_memory_up_to_date_and_learn_how_to_mix(tmp_path):
       user_id=tf.constant(kept.interactions.user_ids[users].astype(str)), k=tf.constant(5))
   np.testing.assert_allclose(served['score'], scores, rtol=1e-3, atol=1e-3)
 
-  # Somebody who is forgotten is not in the memory either.
+  # Its weights are those that were judged, its profiles know all rows, and that is what is read from disk.
+  judged = scoring.Scoring(store.config, context)
+  final = store.context_of(manifest, kept)
+  whole = scoring.Scoring(store.config, final, [told], weights=judged.recollection.weights)
+  assert manifest['mixture'] == dataclasses.asdict(whole.mixture) and manifest['move'] == manifest['gate']['chosen']
+  assert judged.recollection.weights.shape[0] <= scorer.weights.shape[0] == final.num_items
+  np.testing.assert_array_equal(scorer.weights.toarray(), whole.recollection.weights.toarray())
+  expected = whole(*_vectors(store.model(manifest, final)))
+  np.testing.assert_allclose(scorer.profile.toarray(), expected.profile.toarray(), rtol=1e-6)
+  np.testing.assert_allclose(scorer.user_vectors, expected.user_vectors, rtol=1e-5, atol=1e-6)
+
+  # The memory alone: nothing of the graph model counts, but its weights are kept for the next update.
+  assert {'memory', 'recent'} < set(manifest['gate']['options']) and 'never_updated' not in manifest['gate']['options']
+  outcome = updating.update(store, days['tuesday'], publish='memory', say=QUIET)
+  alone, kept = outcome.manifest, store.log()
+  assert (alone['kind'], alone['move'], alone['trained']['epochs']) == ('memory', 'memory', 0)
+  assert alone['mixture'] == {'graph': 0., 'memory': 1., 'recent': 0.}
+  scorer = store.scorer()
+  assert not scorer.user_vectors.any() and scorer.item_vectors.any() and scorer.profile.nnz == 7260
+  before, after = store_files.weights(store, manifest['number']), store_files.weights(store, alone['number'])
+  np.testing.assert_array_equal(after['user_table'][:len(before['user_table'])], before['user_table'])
+
+  # The next day may go back to the graph model; the first version is measured beside it.
+  outcome = updating.update(store, days['wednesday'], publish='recent', say=QUIET)
+  options = outcome.manifest['gate']['options']
+  assert list(options) == ['trained', 'graph_only', 'memory', 'recent', 'current', 'popularity', 'never_updated']
+  kept, last = store.log(), outcome.manifest
+  judge_rows = slice(*last['measured']['judged_rows'])
+  judge = gate.Judge(kept.interactions.user[judge_rows], kept.interactions.item[judge_rows],
+                     kept.interactions.num_users, assembly.measured(store.config))
+  assert options['never_updated'] == judge.measure(
+      store.scorer(1), store.context_of(store.manifest(1), kept)).metrics != options['current']
+  scorer, recent = store.scorer(), last['mixture']
+  assert scorer.profile is None and recent == {'graph': 0., 'memory': 0., 'recent': 1.}
+  newest = np.bincount(kept.interactions.item[-int(np.ceil(8400 / 8)):], minlength=scorer.num_items)
+  ranked = scorer.user_vectors[5] @ scorer.item_vectors.T
+  assert np.array_equal(np.argsort(-newest, kind='stable')[:5], np.argsort(-ranked.round(5), kind='stable')[:5])
+
+  # Somebody who is forgotten is not in the memory either; what is served stays what it was.
+  evidences = stores.evidences_of(last)
   updating.update(store, None, forget_users=[str(kept.interactions.user_ids[0])], say=QUIET)
-  assert store.scorer().profile.shape[0] == scorer.profile.shape[0] - 1
-  assert stores.evidences_of(store.manifest()) == [told]
+  shrunk = store.manifest()
+  assert store.scorer().num_users == scorer.num_users - 1 and stores.evidences_of(shrunk) == evidences
+  assert (shrunk['move'], shrunk['mixture']) == ('recent', recent)
+
+
+def test_moves_of_a_memory_need_one(tmp_path):
+  days = store_files.write_days(tmp_path)
+  path = tmp_path / 'shop'
+  updating.create(path, days['history'], store_files.config(train__base_epochs=1), say=QUIET)
+  with pytest.raises(UserError, match='--publish=memory: the store has no memory'):
+    updating.update(stores.Store(path), days['tuesday'], publish='memory', say=QUIET)
+
+
+def _vectors(model):
+  return model.backbone.representer(model.graph)()
