@@ -43,8 +43,8 @@ def page(store: Store, user: Optional[str] = None) -> str:
 _LEGEND = (
     'Every update holds out its newest rows. All figures of a version are of those rows, for all users who have any '
     'there: of the model trained on the rest of the update, of the old weights with the new rows, of the version that '
-    'was served before, of the popularity of the last week, and of the first version, never updated, as long as that is '
-    'there. With a memory also of that alone, and of the popularity of the newest eighth of all rows.',
+    'was served before, of the popularity of the last week, and of the first version, never updated, as long as that '
+    'is there. With a memory also of that alone, and of recent popularity as a model that could be published.',
     'What is served was then trained on those rows as well, so its own figures cannot be measured before the next '
     'update.',
     'A version that the gate refuses is kept, but not served; its rows wait for the next update.')

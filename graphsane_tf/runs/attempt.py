@@ -99,7 +99,7 @@ class Attempt:
     refused = manifest['gate']['decision'] == 'refused'
     context, model, scoring = judged if refused else self._final(previous, manifest)
     self._say('writing the version')
-    scorer = gate.scorer_of(manifest['move'], scoring, model.backbone.representer(model.graph)())
+    scorer = gate.scorer_of(manifest['move'], scoring, model.backbone.representer(model.graph)(), self._log.time)
     manifest['mixture'] = gate.mixture_of(manifest['move'], scoring)
     manifest['drift'] = changes.facts(self._log, context, scorer, previous and previous[2])
     manifest['seconds'] = self._seconds
@@ -199,12 +199,15 @@ class Attempt:
       models['graph_only'] = _moved(config, context, previous[0])
     vectors = {name: move.backbone.representer(move.graph)() for name, move in models.items()}
     # What a memory gives without the graph model needs no weights of it.
-    measured = {name: judge.measure(gate.scorer_of(name, scoring, vectors.get(name, vectors['trained'])), context)
-                for name in gate.moves_of(models, scoring)}
+    scorers = {name: gate.scorer_of(name, scoring, vectors.get(name, vectors['trained']), log.time)
+               for name in gate.moves_of(models, scoring)}
+    measured = {name: judge.measure(scorer, context) for name, scorer in scorers.items()}
     if previous is not None:
       measured['current'] = judge.measure(previous[2], previous[1])
     measured['popularity'] = judge.measure_popularity(gate.recent_counts(context, log.time), context)
-    verdict = gate.decide(measured, self._margin)
+    earlier = [entry['gate'] for entry in reversed(store.versions.manifests())
+               if entry['kind'] not in ('rollback', 'forgotten') and entry['gate'].get('options')]
+    verdict = gate.decide(measured, self._margin, earlier)
     never = self._never_updated(judge)
     if never is not None:
       measured['never_updated'] = never

@@ -50,7 +50,8 @@ def forget(store: Store, users: Iterable[str], items: Iterable[str], say: Callab
   sentence = f'{gone[0]:,} users and {gone[1]:,} items forgotten'
   scoring = Scoring(store.config, context, evidences_of(parent))
   move = parent.get('move', 'trained')
-  scorer = gate.scorer_of(move, scoring, model.backbone.representer(model.graph)())
+  scorer = gate.scorer_of(move, scoring, model.backbone.representer(model.graph)(),
+                          kept.interactions.time)
   store.stage(kept, context, model, scorer, {
       **{name: parent[name] for name in ('update', 'measured', 'drift', 'mixing')},
       'move': move, 'mixture': gate.mixture_of(move, scoring),

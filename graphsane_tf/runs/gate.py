@@ -15,6 +15,8 @@ from graphsane_tf.training.scoring import Scoring
 RECENT = 7 * 86400
 # What may be published, of which the first wins a tie, and what they are compared with.
 MOVES = ('trained', 'graph_only', 'memory', 'recent')
+# A choice between moves is made on so many users, of as many of the last updates as it takes, up to a limit.
+ENOUGH_USERS, MAX_UPDATES = 500, 10
 # Those for which the graph model counts nothing, and their mixtures.
 ALONE = {'memory': mixing.MEMORY_ALONE, 'recent': mixing.Mixture(0., 0., 1.)}
 
@@ -26,13 +28,14 @@ def moves_of(models: Iterable[str], scoring: Scoring) -> List[str]:
   return [name for name in MOVES if name in there]
 
 
-def scorer_of(move: str, scoring: Scoring, vectors) -> ranking.DotProduct:
+def scorer_of(move: str, scoring: Scoring, vectors, time: np.ndarray) -> ranking.DotProduct:
   """How a move ranks.
 
   Args:
     move: its name.
     scoring: of its rows.
     vectors: final representations [num_users, D], [num_items, D].
+    time: [num_rows or more] seconds of each row of the log.
   """
   if move == 'memory':
     parts = scoring.parts(*vectors)
@@ -41,7 +44,11 @@ def scorer_of(move: str, scoring: Scoring, vectors) -> ranking.DotProduct:
     return parts[move]
   if move == 'recent':
     user_vectors, item_vectors = vectors
-    return mixing.mix(ALONE[move], user_vectors, item_vectors, scoring.recollection)
+    assert scoring.recollection is not None  # Without a memory there is no such move.
+    counts = recent_counts(scoring.context, time)
+    statistics = dataclasses.replace(scoring.recollection.statistics, recent=counts)
+    return mixing.mix(ALONE[move], user_vectors, item_vectors,
+                      dataclasses.replace(scoring.recollection, statistics=statistics))
   return scoring(*vectors)
 
 
@@ -130,24 +137,32 @@ def recent_counts(context: BlockContext, time: np.ndarray) -> np.ndarray:
   return np.bincount(context.log_items[recent], minlength=context.num_items)
 
 
-def decide(measured: Dict[str, protocol.EvaluationResult], margin: float) -> Dict[str, Any]:
+def decide(measured: Dict[str, protocol.EvaluationResult], margin: float,
+           earlier: Iterable[Dict[str, Any]] = ()) -> Dict[str, Any]:
   """The part 'gate' of a manifest.
 
-  The best of the moves is chosen and compared with the best of the rest: what is served now, and popularity.
+  The best of the moves is chosen and compared with the best of the rest: what is served now, and popularity. With
+  few users a move is best by chance, so that earlier updates count as well; but the move that they choose gives way to
+  today's best if it is too far below a rival today.
 
   Args:
     measured: the moves that were tried and their rivals, all on the same users.
     margin: how much worse, relative to the best rival, the chosen one may be.
+    earlier: this part of earlier manifests, the newest first.
   """
   value = {name: result.metrics[SELECTION_METRIC] for name, result in measured.items()}
   moves = [name for name in MOVES if name in measured]
-  chosen = max(moves, key=lambda name: value[name])
+  users = len(next(iter(measured.values())).per_user['user'])
+  pooled, total, updates = _pooled({name: value[name] for name in moves}, users, earlier)
   rivals = [name for name in measured if name not in MOVES]
   best = max(rivals, key=lambda name: value[name]) if rivals else None
+  today, chosen = (max(moves, key=lambda name: values[name]) for values in (value, pooled))
+  if best is not None and value[chosen] < (1. - margin) * value[best]:
+    chosen = today
   gate: Dict[str, Any] = {
       'metric': SELECTION_METRIC, 'margin': margin,
       'options': {name: result.metrics for name, result in measured.items()},
-      'users': len(next(iter(measured.values())).per_user['user']), 'chosen': chosen}
+      'users': users, 'chosen': chosen, 'pooled': {'users': total, 'updates': updates, SELECTION_METRIC: pooled}}
   if best is None:
     return {**gate, 'decision': chosen, 'difference': None, 'reason': 'there is nothing to compare it with.'}
   difference = measured[chosen].per_user[SELECTION_METRIC] - measured[best].per_user[SELECTION_METRIC]
@@ -158,6 +173,29 @@ def decide(measured: Dict[str, protocol.EvaluationResult], margin: float) -> Dic
           'difference': {'against': best, 'mean': interval.mean, 'low': interval.low, 'high': interval.high},
           'reason': f'{chosen} has {words} ({shown(interval.mean, interval.low, interval.high)} over '
                     f'{interval.count:,} users){_verdict(passed, value[chosen] >= value[best], margin)}.'}
+
+
+def _pooled(values: Dict[str, float], users: int, earlier: Iterable[Dict[str, Any]]):
+  """Means over the users of today's judged rows and, while these are few, of earlier updates'.
+
+  Args:
+    values: what each move has today.
+    users: how many users that is the mean of.
+    earlier: see `decide`.
+
+  Returns:
+    The means by move, the number of users and that of the updates.
+  """
+  total, updates = users, 1
+  sums = {name: value * users for name, value in values.items()}
+  for gate in earlier:
+    if total >= ENOUGH_USERS or updates >= MAX_UPDATES:
+      break
+    if all(name in gate['options'] for name in values):
+      total, updates = total + gate['users'], updates + 1
+      for name in values:
+        sums[name] += gate['users'] * gate['options'][name][SELECTION_METRIC]
+  return {name: value / max(total, 1) for name, value in sums.items()}, total, updates
 
 
 def _verdict(passed: bool, ahead: bool, margin: float) -> str:

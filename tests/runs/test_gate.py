@@ -48,6 +48,28 @@ def test_a_tie_of_the_moves_is_for_training_and_one_user_has_no_interval():
   assert found['decision'] == 'trained' and found['difference']['low'] is None
 
 
+def test_few_users_choose_together_with_earlier_updates():
+  def earlier(users, trained, memory):
+    return {'users': users, 'options': {'trained': {METRIC: trained}, 'memory': {METRIC: memory}}}
+
+  measured = {'trained': result([.4] * 10), 'memory': result([.3] * 10), 'current': result([.2] * 10),
+              'popularity': result([.1] * 10)}
+  assert gate.decide(measured, .05)['chosen'] == 'trained'
+  found = gate.decide(measured, .05, [{'users': 9, 'options': {'trained': {METRIC: 1.}}}, earlier(90, .1, .2)])
+  assert (found['decision'], found['chosen'], found['difference']['against']) == ('memory', 'memory', 'current')
+  assert found['pooled']['users'] == 100 and found['pooled']['updates'] == 2
+  assert found['pooled'][METRIC] == pytest.approx({'trained': (4 + 9) / 100, 'memory': (3 + 18) / 100})
+  # Enough users need no others; nor does what came before them.
+  many = {name: result([value.metrics[METRIC]] * gate.ENOUGH_USERS) for name, value in measured.items()}
+  assert gate.decide(many, .05, [earlier(9000, .1, .2)])['chosen'] == 'trained'
+  assert gate.decide(measured, .05, [earlier(gate.ENOUGH_USERS, .2, .1), earlier(9000, .1, .9)])['chosen'] == 'trained'
+  # What they have chosen must not be below a rival today.
+  measured['current'] = result([.35] * 10)
+  assert gate.decide(measured, .05, [earlier(90, .1, .2)])['decision'] == 'trained'
+  measured['current'] = result([.5] * 10)
+  assert gate.decide(measured, .05, [earlier(90, .1, .2)])['decision'] == 'refused'
+
+
 def block_context(log, first, stop):
   users, items = log.user[:stop].max() + 1, log.item[:stop].max() + 1
   previous = Block(0, slice(0, first), slice(0, 0), slice(0, 0), log.user[:first].max() + 1, log.item[:first].max() + 1)
