@@ -87,6 +87,9 @@ def test_the_page_has_what_the_manifests_have(shop):
                         ('trained', 'trained today')):
     measured = [entry['gate']['options'][option]['recall@20'] for entry in manifests[1:]]
     assert _column(recall, label)[1:] == [f'{value:.4f}' for value in measured]
+  never = manifests[2]['gate']['options']['never_updated']['recall@20']
+  # The first update's version before is the first version itself.
+  assert _column(recall, 'never updated') == ['–', '–', f'{never:.4f}']
   assert _column(page.tables['Decisions'], 'reason') == [entry['gate']['reason'] for entry in manifests]
   assert _column(page.tables['Drift'], 'new users') == [str(entry['drift']['new_users']) for entry in manifests]
   assert _column(page.tables['Time and size'], 'new rows') == [str(entry['arrived']['rows']) for entry in manifests]

@@ -1,4 +1,5 @@
 """One new version of a store: trained, judged, trained on all rows, and published or put away."""
+import contextlib
 import dataclasses
 import time
 from typing import Any, Callable, Dict, Optional, Tuple
@@ -9,6 +10,7 @@ from graphsane_tf import config as config_lib
 from graphsane_tf import files
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.data import growing
+from graphsane_tf.errors import UserError
 from graphsane_tf.runs import capacity, changes, gate
 from graphsane_tf.runs.store import Store, evidences_of
 from graphsane_tf.serving import export
@@ -243,9 +245,11 @@ class Attempt:
     if parent is None or not parent['update']:
       return None
     for number in versions.numbers():
-      manifest = versions.manifest(number)
-      if not manifest['update']:
-        return judge.measure(self._store.scorer(number), self._store.context_of(manifest, self._kept))
+      # Only shown: if an old version is damaged, the update goes on.
+      with contextlib.suppress(UserError):
+        manifest = versions.manifest(number)
+        if not manifest['update']:
+          return judge.measure(self._store.scorer(number), self._store.context_of(manifest, self._kept))
     return None
 
   def _unjudged(self):

@@ -2,10 +2,8 @@
 import dataclasses
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
-from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.memory import mixing
 from graphsane_tf.runs import gate, store as stores, updating
@@ -89,14 +87,6 @@ def test_updates_bring_the_memory_up_to_date_and_learn_how_to_mix(tmp_path):
   shrunk = store.manifest()
   assert store.scorer().num_users == scorer.num_users - 1 and stores.evidences_of(shrunk) == evidences
   assert (shrunk['move'], shrunk['mixture']) == ('recent', recent)
-
-
-def test_moves_of_a_memory_need_one(tmp_path):
-  days = store_files.write_days(tmp_path)
-  path = tmp_path / 'shop'
-  updating.create(path, days['history'], store_files.config(train__base_epochs=1), say=QUIET)
-  with pytest.raises(UserError, match='--publish=memory: the store has no memory'):
-    updating.update(stores.Store(path), days['tuesday'], publish='memory', say=QUIET)
 
 
 def _vectors(model):

@@ -200,6 +200,8 @@ def test_files_that_have_changed(shop, days, tmp_path):
       updating.update(shop, tmp_path / 'today.csv', say=QUIET)
   with pytest.raises(UserError, match='does not exist'):
     updating.update(shop, tmp_path / 'tomorrow.csv', say=QUIET)
+  with pytest.raises(UserError, match='--publish=memory: the store has no memory'):
+    updating.update(shop, days['monday'], publish='memory', say=QUIET)
   assert shop.versions.numbers() == [1] and len(shop.log().interactions) == 6000
   (shop.versions.path(1) / versions.EXTRA / 'model.index').write_bytes(b'damage')
   with pytest.raises(UserError, match='damaged'):

@@ -81,6 +81,18 @@ def test_answers_are_those_of_our_own_ranking(exported):
     assert rows == [[(ITEM_IDS[item], score) for item, score in zip(*row) if item >= 0] for row in zip(ids, scores)]
 
 
+def test_what_ranks_is_read_from_disk(exported, tmp_path):
+  given, path, _ = exported
+  scorer = export.read_scorer(path)
+  assert ('profile' in given) == hasattr(scorer, 'weights')
+  for name in ('user_vectors', 'item_vectors'):
+    np.testing.assert_array_equal(getattr(scorer, name), given[name])
+  for name in {'profile', 'weights'} & set(given):
+    np.testing.assert_array_equal(getattr(scorer, name).toarray(), given[name].toarray())
+  with pytest.raises(UserError, match='cannot be read'):
+    export.read_scorer(tmp_path)
+
+
 def _popular(given, left_out, k):
   return [(item, pytest.approx(np.log1p(score))) for item, score in best(given['popularity'], left_out, k)]
 
