@@ -309,11 +309,15 @@ def default_config() -> config_dict.ConfigDict:
   # Items from which an item's score is made, at most: those that are taken together with it most.
   c.memory_options.neighbours = 200
   # Ridge of the regressions on them (lambda of EASE).
-  c.memory_options.regularisation = 100.0
+  c.memory_options.regularisation = 300.0
   # Added to the denominator of cosines, so that those of few users count less ('knn').
   c.memory_options.shrinkage = 10.0
-  # A user's item weighs half as much after so many further ones; 0 weighs all equally.
-  c.memory_options.half_life = 40.0
+  # What a user took this share of all rows ago counts half as much as what they take now; 0 weighs all equally.
+  c.memory_options.half_age = 0.1
+  # A user's recent taste (the mean of the graph model's vectors of what they have taken, by age as above) beside
+  # their own vector; 0 is without.
+  c.memory_options.taste = 0.5
+  c.memory_options.taste_half_age = 0.03
   # Whether samplers rank items by graph model and memory together, as evaluation does, or by the graph model alone.
   c.memory_options.joint_ranks = True
   # While a block is trained, what the memory knew before it is added to the scores of pairs, so that the graph model

@@ -241,7 +241,9 @@ RULES: Dict[str, Rule] = {
     'memory_options.neighbours': Rule(int, low=1, high=1000),
     'memory_options.regularisation': POSITIVE,
     'memory_options.shrinkage': WEIGHT,
-    'memory_options.half_life': WEIGHT,
+    'memory_options.half_age': WEIGHT,
+    'memory_options.taste': WEIGHT,
+    'memory_options.taste_half_age': WEIGHT,
     'memory_options.joint_ranks': SWITCH,
     'memory_options.offset': WEIGHT,
     # Every user has a list of the largest one's length in memory.

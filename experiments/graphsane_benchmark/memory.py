@@ -64,9 +64,9 @@ def measure(mode: str, shape: logs.Shape) -> Dict[str, Any]:
   stream = BlockStream(log)
   cut = lambda index: contexts.cut(log, stream.block(index), stream.block(index - 1))
   config = config_lib.resolved(config_lib.default_config())
-  kind, half_life = memory.REGISTRY['ease'](config), config.memory_options.half_life
+  kind, half_age = memory.REGISTRY['ease'](config), config.memory_options.half_age
   context = cut(_BLOCK)
-  before = statistics.empty(half_life) if mode == 'refit' else statistics.of_all(cut(_BLOCK - 1), half_life)
+  before = statistics.empty() if mode == 'refit' else statistics.of_all(cut(_BLOCK - 1))
   started = time.perf_counter()
   counted = statistics.added(before, context)
   counting = time.perf_counter() - started
@@ -76,7 +76,7 @@ def measure(mode: str, shape: logs.Shape) -> Dict[str, Any]:
   if mode == 'refit' and shape.num_items <= _DENSE:
     dense = ease.ease_weights(counted.together.toarray(), config.memory_options.regularisation)
     for name, values in (('recall', weights), ('dense recall', dense)):
-      scorer = ItemWeights(counted.profile, values)
+      scorer = ItemWeights(counted.profile(half_age), values)
       result = assembly.evaluate(config, log, context, stream.block(_BLOCK).test, scorer)
       found[name] = float(result.metrics['recall@20'])
   return found

@@ -36,8 +36,10 @@ class Mixture:
 
 GRAPH_ALONE, MEMORY_ALONE = Mixture(1., 0.), Mixture(0., 1.)
 # The graph model's weights beside a memory of weight 1, and those of recent popularity beside the mean of both.
-_GRAPH = (0., .25, .5, 1., 2., 4., 8., 16.)
-_RECENT = (0., .5, 1., 2.)
+_GRAPH = (0., .5, 1., 2., 4., 8.)
+_RECENT = (0., .125, .25, .5, 1.)
+# How much what an earlier block has shown counts beside what the next one has.
+_FADING = .25
 
 
 def candidates(has_weights: bool) -> List[Mixture]:
@@ -59,13 +61,36 @@ class Recollection:
   Attributes:
     statistics: what was counted.
     weights: [num_items, num_items] float32, or None.
+    half_age: of profiles, see `Statistics.profile`.
+    taste: how much a user's recent taste counts beside their vector in the graph model; 0 is not at all.
+    taste_half_age: of the profiles that it is made of.
   """
   statistics: Statistics
   weights: Optional[scipy.sparse.csr_matrix]
+  half_age: float = 0.
+  taste: float = 0.
+  taste_half_age: float = 0.
+
+  def users(self, user_vectors: np.ndarray, item_vectors: np.ndarray) -> np.ndarray:
+    """[num_users, D] float32: vectors of users whose scores have a standard deviation of about 1 over all items.
+
+    A user's vector in the graph model is the sum of a long life. Their recent taste is the mean of the vectors of what
+    they have taken, the newest above all, and is brought to the same scale.
+
+    Args:
+      user_vectors: [num_users, D] float32 of the graph model.
+      item_vectors: [num_items, D] float32.
+    """
+    long_run = user_vectors * user_scale(user_vectors, item_vectors)[:, None]
+    if not self.taste:
+      return long_run
+    recent = np.asarray(self.statistics.profile(self.taste_half_age) @ item_vectors, np.float32)
+    recent *= user_scale(recent, item_vectors)[:, None]
+    return (long_run + np.float32(self.taste) * recent) / np.float32(1 + self.taste)
 
   def profile(self) -> scipy.sparse.csr_matrix:
     """[num_users, num_items] float32: profiles whose scores have a standard deviation of 1 over all items."""
-    profile, weights = self.statistics.profile, self.weights
+    profile, weights = self.statistics.profile(self.half_age), self.weights
     users, items = profile.shape
     scale = np.zeros(users, np.float32)
 
@@ -155,7 +180,7 @@ def mix(mixture: Mixture, user_vectors, item_vectors, recollection: Recollection
     profile: its `profile()`, if it is known.
   """
   user_vectors, item_vectors = (np.asarray(part, np.float32) for part in (user_vectors, item_vectors))
-  scale = user_scale(user_vectors, item_vectors) * np.float32(mixture.graph)
+  users = recollection.users(user_vectors, item_vectors) * np.float32(mixture.graph)
   # Short beside an item's own vector, so that it does not count in cosines of items.
   length = np.float32(1e-3 * max(np.linalg.norm(item_vectors, axis=1).mean(), 1e-6))
   popularity = np.full((len(user_vectors), 1), mixture.recent / length, np.float32)
@@ -164,20 +189,20 @@ def mix(mixture: Mixture, user_vectors, item_vectors, recollection: Recollection
     profile = None
   else:
     profile = (recollection.profile() if profile is None else profile) * np.float32(mixture.memory)
-  return Mixed(np.hstack([user_vectors * scale[:, None], popularity]),
+  return Mixed(np.hstack([users, popularity]),
                np.hstack([item_vectors, length * recollection.recent()[:, None]]), profile, weights)
 
 
 def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.Csr, users: np.ndarray,
              items: np.ndarray, rng: np.random.Generator, k: int = 20) -> Dict[Mixture, float]:
-  """Recall@k of every mixture on the rows of the next block: what the state before it would have shown.
+  """Recall@k of every mixture on later rows.
 
   Args:
-    user_vectors: [num_users, D] of the model before the block, and `item_vectors` [num_items, D].
+    user_vectors: [num_users, D] of the model, and `item_vectors` [num_items, D].
     item_vectors: see there.
-    recollection: of the memory before the block.
+    recollection: of the memory at the same time.
     seen: [num_users, ...] items that the users had taken by then.
-    users: [n] users of the block's rows; those that the model does not know are left out.
+    users: [n] users of the later rows; those that the model does not know are left out.
     items: [n] their items.
     rng: draws the users if there are many.
     k: length of the lists.
@@ -198,7 +223,7 @@ def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.C
   truth = truth[:, :num_items]
   has_weights = recollection.weights is not None
   mixtures = candidates(has_weights)
-  graph = user_vectors[asked] * user_scale(user_vectors, item_vectors)[asked, None]
+  graph = recollection.users(user_vectors, item_vectors)[asked]
   profile = recollection.profile()[asked] if has_weights else None
   recent = recollection.recent()
   left_out = seen.select(asked)
@@ -225,7 +250,8 @@ def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.C
       joined[masked] = -np.inf
       scores[:, num_items:] = -np.inf
       values, columns = topk.select(scores, min(k, width))
-      columns = np.minimum(columns, num_items - 1)
+      # Where there are fewer than k left, a column means nothing.
+      columns = np.clip(columns, 0, num_items - 1)
       hit = np.take_along_axis(hits, columns, axis=1) & (values > -np.inf)
       found.append((hit.sum(axis=1) / relevant[part]).sum())
     return found
@@ -238,16 +264,17 @@ def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.C
 
 
 def choose(evidences: Sequence[Dict[Mixture, float]], has_weights: bool) -> Mixture:
-  """The mixture that was best on average over the blocks so far, each on the scale of its best.
+  """The mixture that was best on average, each evidence on the scale of its best, the newest above all.
 
   Args:
-    evidences: of every block, from `evidence`; empty ones say nothing.
+    evidences: from `evidence`, the newest last; empty ones say nothing.
     has_weights: whether the memory has item-item weights.
   """
   told = [one for one in evidences if one and max(one.values()) > 0]
   if not told:
     return default(has_weights)
-  shares = {mixture: np.mean([one[mixture] / max(one.values()) for one in told])
+  counts = _FADING ** np.arange(len(told))[::-1]
+  shares = {mixture: np.dot(counts, [one[mixture] / max(one.values()) for one in told])
             for mixture in candidates(has_weights) if all(mixture in one for one in told)}
   # Of equal ones the first, which has less of everything but the memory.
   return max(shares, key=lambda mixture: shares[mixture])

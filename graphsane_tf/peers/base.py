@@ -55,29 +55,17 @@ def best(tried: Sequence[Sequence[float]]) -> int:
   return int(np.argmax((blocks / np.maximum(blocks.max(axis=1, keepdims=True), 1e-12)).mean(axis=0)))
 
 
-def later_items(users: np.ndarray) -> np.ndarray:
-  """[n] int64: how many of the later entries of users [n] are the same user."""
-  order = np.argsort(users, kind='stable')
-  ordered = users[order]
-  later = np.empty(len(users), np.int64)
-  later[order] = np.searchsorted(ordered, ordered, side='right') - 1 - np.arange(len(users))
-  return later
-
-
-def recency(users: np.ndarray, half_life: float) -> np.ndarray:
-  """[n] float32 weights of rows of users [n] in time order: half for every `half_life` later rows of the same user.
+def profiles(context, half_age: float = 0.) -> scipy.sparse.csr_matrix:
+  """[num_users, num_items] float32 what each user has taken, with 1 / (1 + age / half_age).
 
   Args:
-    users: [n] int.
-    half_life: in a user's own interactions; 0 weighs all equally.
+    context: what the model knows.
+    half_age: what was taken this share of all rows ago counts half as much as what is taken now; 0 weighs all equally.
   """
-  return np.exp2(-later_items(users) / half_life if half_life else np.zeros(len(users))).astype(np.float32)
-
-
-def profiles(context, half_life: float = 0.) -> scipy.sparse.csr_matrix:
-  """[num_users, num_items] float32 what each user has taken; see `recency`."""
   users, items = context.rows(slice(0, context.num_rows))
-  return scipy.sparse.csr_matrix((recency(users, half_life), (users, items)),
+  age = np.arange(context.num_rows)[::-1] / max(context.num_rows, 1)
+  weight = 1 / (1 + age / half_age) if half_age else np.ones(context.num_rows)
+  return scipy.sparse.csr_matrix((weight.astype(np.float32), (users, items)),
                                  shape=(context.num_users, context.num_items))
 
 

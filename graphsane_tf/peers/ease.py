@@ -56,14 +56,14 @@ def all_weights(profile: scipy.sparse.csr_matrix, regularisation: float) -> Weig
 class Ease(Peer):
   """EASE on all history; profiles may weigh old rows less."""
 
-  settings = {'half_life': [0., 40., 20.], 'regularisation': [400.]}
+  settings = {'half_age': [0., .3, .1], 'regularisation': [400.]}
 
   def __init__(self):
     self._solved = None
 
-  def fit(self, context, half_life=0., regularisation=400.):
+  def fit(self, context, half_age=0., regularisation=400.):
     # Profiles do not change the weights, and these take nearly all of the time.
     if self._solved is None or self._solved[:2] != (context.num_rows, regularisation):
       self._solved = (context.num_rows, regularisation,
                       all_weights(profiles(context), regularisation))
-    return ItemWeights(profiles(context, half_life), self._solved[2])
+    return ItemWeights(profiles(context, half_age), self._solved[2])

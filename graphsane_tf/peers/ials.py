@@ -13,9 +13,9 @@ from graphsane_tf.peers.base import Peer, profiles
 class ImplicitAls(Peer):
   """Matrix factorisation of all interactions with confidence weights (Hu et al., ICDM 2008)."""
 
-  settings = {'half_life': [0., 40.], 'factors': [128], 'regularisation': [10., .03], 'alpha': [1., 10.]}
+  settings = {'half_age': [0., .1], 'factors': [128], 'regularisation': [10., .03], 'alpha': [1., 10.]}
 
-  def fit(self, context, half_life=0., factors=128, regularisation=10., alpha=1.):
+  def fit(self, context, half_age=0., factors=128, regularisation=10., alpha=1.):
     if importlib.util.find_spec('implicit') is None:
       raise UserError("--peer=ials needs the library implicit: pip install 'graphsane_tf[peers]'.")
     from implicit.cpu import als  # pylint: disable=g-import-not-at-top
@@ -24,5 +24,5 @@ class ImplicitAls(Peer):
         num_threads=parallel.cores())
     # It asks for that: its threads take a core each.
     with threadpoolctl.threadpool_limits(1, user_api='blas'):
-      model.fit(profiles(context, half_life), show_progress=False)
+      model.fit(profiles(context, half_age), show_progress=False)
     return ranking.DotProduct(np.asarray(model.user_factors), np.asarray(model.item_factors))

@@ -9,9 +9,9 @@ class Neighbours(Peer):
   cosine(i, j) = c_ij / (sqrt(c_ii c_jj) + shrinkage), with c the numbers of users who have taken both.
   """
 
-  settings = {'half_life': [0., 40.], 'kept': [200], 'shrinkage': [10., 0.]}
+  settings = {'half_age': [0., .1], 'kept': [200], 'shrinkage': [10., 0.]}
 
-  def fit(self, context, half_life=0., kept=200, shrinkage=10.):
+  def fit(self, context, half_age=0., kept=200, shrinkage=10.):
     taken = profiles(context)
     near = neighbourhoods.strongest((taken.T @ taken).tocsr(), kept, shrinkage)
-    return ItemWeights(profiles(context, half_life), near.matrix(near.cosine))
+    return ItemWeights(profiles(context, half_age), near.matrix(near.cosine))

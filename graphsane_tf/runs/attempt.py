@@ -88,6 +88,7 @@ class Attempt:
     self._number = store.versions.next_number()
     self._seconds: Dict[str, float] = {}
     self._evidences = evidences_of(parent)
+    self._validated: scoring_lib.Evidence = {}
     self._before: Optional[Scoring] = None
     self._weights: Optional[scipy.sparse.csr_matrix] = None
 
@@ -154,6 +155,7 @@ class Attempt:
     """How a model of a context ranks; see `Scoring`."""
     began = time.perf_counter()
     scoring = Scoring(self._config, context, self._evidences, self._before, weights)
+    scoring.learn(self._validated)
     self._seconds['memory'] = self._seconds.get('memory', 0.) + time.perf_counter() - began
     return scoring
 
@@ -163,7 +165,8 @@ class Attempt:
       return
     model = previous[0]
     user_vectors, item_vectors = model.backbone.representer(model.graph)()
-    told = self._before.evidence(user_vectors, item_vectors, context, context.own, (self._config.seed, self._index))
+    told = self._before.evidence(user_vectors, item_vectors, *context.rows(context.own),
+                                 (self._config.seed, self._index))
     if told:
       self._evidences = [*self._evidences, told][-_MAX_EVIDENCES:]
 
@@ -194,6 +197,10 @@ class Attempt:
     validate = assembly.validator(config, log, block, context, scoring)
     state, model = self._train('choose', config, context, previous, scoring, validate)
     began = time.perf_counter()
+    rows = slice(self._cut, self._middle)
+    self._validated = scoring.evidence(*model.backbone.representer(model.graph)(), log.user[rows], log.item[rows],
+                                       (config.seed, self._index, 1))
+    scoring.learn(self._validated)
     rows = slice(self._middle, self._stop)
     judge = gate.Judge(log.user[rows], log.item[rows], log.num_users, assembly.measured(config))
     models = {'trained': model}

@@ -6,7 +6,7 @@ import json
 import pathlib
 import textwrap
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -202,6 +202,7 @@ class IncrementalRun:
 
     state = trainer.train(validate, on_epoch)
     vectors = [np.asarray(part) for part in trainer.represent()]
+    validated = self._validated(block, scoring, vectors)
     scorer = scoring(*vectors)
     self._export(context, block, scorer)
     told = trainer.sampler.report()
@@ -210,8 +211,9 @@ class IncrementalRun:
       extra['kd_scale'] = state['kd_scale']
     if workers.current().name:
       extra['strategy'] = workers.current().name
-    if evidence:
-      extra['mixing']['evidence'] = scoring_lib.to_json(evidence)
+    for name, told_of in (('evidence', evidence), ('validated', validated)):
+      if told_of:
+        extra['mixing'][name] = scoring_lib.to_json(told_of)
     tested = self._finish(context, block, state, scorer, extra, told.users)
     extra['on_blocks'] = self._on_blocks(block, tested, scorer)
     self._done(index, state)
@@ -223,20 +225,34 @@ class IncrementalRun:
     index, evidence, before = context.index, {}, None
     evidences = []
     if self._remembers and previous is not None:
-      saved = (self.folder.store(block).load() for block in range(1, index))
-      evidences = [scoring_lib.from_json(state['result']['mixing'].get('evidence', ()))
-                   for state in saved if state and state.get('result', {}).get('mixing')]
+      evidences = self._told('evidence', range(1, index))
       before = self._scoring
       if before is None or before.context.index != index - 1:
         before = Scoring(self.config, self.context(index - 1), evidences)
+        for validated in self._told('validated', [index - 1]):
+          before.learn(validated)
       user_vectors, item_vectors = previous.backbone.representer(previous.graph)()
       # As far ahead as the test rows of a block are.
       later = slice((context.own.start + context.own.stop) // 2, context.own.stop)
-      evidence = before.evidence(user_vectors, item_vectors, context, later, (self.config.seed, index))
+      evidence = before.evidence(user_vectors, item_vectors, *context.rows(later), (self.config.seed, index))
     scoring = self._scoring = Scoring(self.config, context, [*evidences, evidence], before)
-    if scoring.mixture is not None:
-      self._log(f'block {index} score: {scoring.mixture.words()}')
     return scoring, before, evidence
+
+  def _told(self, name: str, blocks: Iterable[int]) -> List[Evidence]:
+    """What finished blocks have shown about mixtures, as their states have it."""
+    saved = (self.folder.store(index).load() for index in blocks)
+    return [scoring_lib.from_json(state['result']['mixing'].get(name, ()))
+            for state in saved if state and state.get('result', {}).get('mixing')]
+
+  def _validated(self, block: Block, scoring: Scoring, vectors) -> Evidence:
+    """Chooses the block's mixture by its validation rows, too; returns what they have shown."""
+    rows, log = block.validation, self.interactions
+    evidence = scoring.evidence(vectors[0], vectors[1], log.user[rows], log.item[rows],
+                                (self.config.seed, block.index, 1))
+    scoring.learn(evidence)
+    if scoring.mixture is not None:
+      self._log(f'block {block.index} score: {scoring.mixture.words()}')
+    return evidence
 
   def _mixed(self, context: BlockContext, block: Block, scoring: Scoring, vectors) -> Dict[str, Any]:
     """What the graph model and the memory give alone on the test rows, beside the mixture; {} without a memory."""

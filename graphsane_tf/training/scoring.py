@@ -43,7 +43,7 @@ class Scoring:
     kind = memory.REGISTRY[config.memory](config)
     if not kind.counts:
       return
-    start = statistics.empty(config.memory_options.half_life)
+    start = statistics.empty()
     if before is not None and before.recollection is not None and before.context.num_rows <= context.num_rows:
       start = before.recollection.statistics
     counted = statistics.added(start, context)
@@ -51,10 +51,18 @@ class Scoring:
       # Items that came later have none.
       weights = scipy.sparse.csr_matrix(weights, copy=True)
       weights.resize(context.num_items, context.num_items)
-    self.recollection = mixing.Recollection(counted, kind.weights(counted) if weights is None else weights)
-    self.mixture = mixing.choose(evidences, self.recollection.weights is not None)
+    options = config.memory_options
+    self.recollection = mixing.Recollection(counted, kind.weights(counted) if weights is None else weights,
+                                            options.half_age, options.taste, options.taste_half_age)
+    self._evidences = list(evidences)
+    self.learn({})
     if self.recollection.weights is not None:
       self._profile = self.recollection.profile()
+
+  def learn(self, evidence: Evidence) -> None:
+    """Chooses the mixture anew, with evidence that has come since: of validation rows, by the trained model."""
+    if self.recollection is not None:
+      self.mixture = mixing.choose([*self._evidences, evidence], self.recollection.weights is not None)
 
   @property
   def of_samplers(self) -> Callable[..., ranking.DotProduct]:
@@ -101,15 +109,17 @@ class Scoring:
     return PairOffsets(mixing.scaled(self._profile, (share * deviation).astype(np.float32)), self.recollection.weights,
                        context.num_users, context.num_items)
 
-  def evidence(self, user_vectors, item_vectors, context: BlockContext, rows: slice, seed) -> Evidence:
-    """What the next block's own rows say about mixtures, by the state before it: this one.
+  def evidence(self, user_vectors, item_vectors, users: np.ndarray, items: np.ndarray, seed) -> Evidence:
+    """What later rows say about mixtures, by this block's state.
+
+    These are the next block's own rows when that is trained (a mixture that is right for the next hour may be wrong for
+    the next week, so they should be as far ahead as what the model is for), and validation rows.
 
     Args:
       user_vectors: [num_users, D] of this block's model.
       item_vectors: [num_items, D].
-      context: the next block.
-      rows: those of its own rows that are predicted. A mixture that is right for the next hour may be wrong for the
-        next week, so they should be as far ahead as what the model is for.
+      users: [n] users of the rows.
+      items: [n] their items.
       seed: counter of the draw of users.
 
     Returns:
@@ -117,7 +127,6 @@ class Scoring:
     """
     if self.recollection is None:
       return {}
-    users, items = context.rows(rows)
     return mixing.evidence(user_vectors, item_vectors, self.recollection, self.context.history, users, items,
                            host_generator(*seed, name='mixing'))
 

@@ -21,7 +21,8 @@ def _standard(scores):
 def _joint(scoring, vectors):
   """[num_users, num_items] float64 scores of the mixture, from whole matrices."""
   counted = scoring.recollection.statistics
-  remembered = counted.profile.toarray().astype(np.float64) @ scoring.recollection.weights.toarray()
+  profile = counted.profile(scoring.recollection.half_age).toarray().astype(np.float64)
+  remembered = profile @ scoring.recollection.weights.toarray()
   popular = np.log1p(counted.recent.astype(np.float64))
   mixture = scoring.mixture
   return (mixture.graph * _standard(vectors[0].astype(np.float64) @ vectors[1].T)
@@ -33,7 +34,7 @@ def state_fixture():
   """A log, the scoring of block 1 with a mixture that has everything, and representations."""
   log = logs.random_log(rows=900, users=30, items=60)
   config = resolved(logs.tiny_config(sampler='sane', clusters='categories', sane__max_start_share=.1, memory='ease',
-                                     memory_options__neighbours=6))
+                                     memory_options__neighbours=6, memory_options__taste=0.))
   context = logs.context_of(log, 1, dim=6)
   mixture = mixing.Mixture(.5, 1., .625)
   others = dict.fromkeys(mixing.candidates(True), .1)

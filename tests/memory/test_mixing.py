@@ -13,12 +13,16 @@ from graphsane_tf.training import scoring
 from tests import logs
 
 
+_HALF_AGE, _TASTE, _TASTE_HALF_AGE = .1, .7, .03
+
+
 def _state(name='ease', index=1):
   log = logs.random_log(rows=600)
   context = logs.context_of(log, index)
-  counted = statistics.of_all(context, 5.)
+  counted = statistics.of_all(context)
   config = logs.tiny_config(memory_options__neighbours=6)
-  recollection = mixing.Recollection(counted, memory.REGISTRY[name](config).weights(counted))
+  recollection = mixing.Recollection(counted, memory.REGISTRY[name](config).weights(counted), _HALF_AGE, _TASTE,
+                                     _TASTE_HALF_AGE)
   rng = np.random.default_rng(0)
   vectors = [rng.normal(size=(size, 3)).astype(np.float32) for size in (context.num_users, context.num_items)]
   return log, context, recollection, vectors
@@ -32,10 +36,13 @@ def _standard(scores):
 def _expected(mixture, vectors, recollection):
   """[num_users, num_items] float64, from scores of whole rows."""
   counted = recollection.statistics
-  scores = mixture.graph * _standard(vectors[0].astype(np.float64) @ vectors[1].T)
+  users, items = (part.astype(np.float64) for part in vectors)
+  long_run = _standard(users @ items.T)
+  recent = _standard(counted.profile(_TASTE_HALF_AGE).toarray() @ items @ items.T)
+  scores = mixture.graph * (long_run + _TASTE * recent) / (1 + _TASTE)
   if recollection.weights is not None:
     scores += mixture.memory * _standard(
-        counted.profile.toarray().astype(np.float64) @ recollection.weights.toarray())
+        counted.profile(_HALF_AGE).toarray().astype(np.float64) @ recollection.weights.toarray())
   popularity = np.log1p(counted.recent)
   return scores + mixture.recent * popularity / popularity.std()
 
@@ -53,16 +60,17 @@ def test_scores_of_a_mixture(name, mixture):
   assert (cut.num_users, cut.num_items) == (5, 7)
 
 
-def test_users_without_a_profile_have_the_graph_alone():
+def test_users_without_rows_have_the_graph_alone():
   _, context, recollection, vectors = _state()
   counted = recollection.statistics
-  # So old that the weight is 0 in a float.
-  age = counted.age.copy()
-  age.data[age.indptr[2]:age.indptr[3]] = 1e6
-  bare = mixing.Recollection(statistics.Statistics(age, counted.together, counted.recent, 5.), recollection.weights)
+  row = counted.row.copy().tolil()
+  row[2] = 0
+  row = row.tocsr()
+  bare = mixing.Recollection(statistics.Statistics(row, counted.together, counted.recent), recollection.weights, .1,
+                             .5, .1)
   scores = scores_of(mixing.mix(mixing.Mixture(4., 1.), *vectors, bare))
   alone = vectors[0][2] @ vectors[1].T
-  np.testing.assert_allclose(scores[2], 4 * alone / alone.std(), atol=1e-4)
+  np.testing.assert_allclose(scores[2], 4 / 1.5 * alone / alone.std(), atol=1e-3)
   assert np.isfinite(scores).all()
 
 
@@ -106,9 +114,11 @@ def test_the_mixture_that_was_best_on_average_is_chosen():
   first, second, third = mixing.candidates(True)[:3]
   others = dict.fromkeys(mixing.candidates(True), .01)
   assert mixing.choose([{**others, first: .4, second: .3}], True) == first
-  # On the scale of each block's best: .25 and 1 against 1 and .9, and 1 and .1.
+  # On the scale of each one's best, the older one a quarter: .25 / 4 + 1, 1 / 4 + .9 and 1 / 4 + .1.
   assert mixing.choose([{**others, first: .1, second: .4, third: .4},
                         {**others, first: .02, second: .018, third: .002}], True) == second
+  # The newest one decides where they differ as much.
+  assert mixing.choose([{**others, first: .4, second: .2}, {**others, first: .2, second: .4}], True) == second
   assert mixing.choose([], True) == mixing.default(True) == mixing.Mixture(4., 1.)
   assert mixing.choose([{}], False) == mixing.GRAPH_ALONE
   assert mixing.choose([dict.fromkeys(mixing.candidates(True), 0.)], True) == mixing.default(True)
@@ -126,7 +136,7 @@ def test_what_must_hold_for_every_memory(name):
   config = logs.tiny_config()
   for log in (logs.random_log(rows=600), logs.interactions_of(np.arange(40), np.zeros(40, int))):
     context = logs.context_of(log, 1)
-    counted = statistics.of_all(context, 40.)
+    counted = statistics.of_all(context)
     weights = memory.REGISTRY[name](config).weights(counted)
     if weights is not None:
       assert weights.shape == (context.num_items, context.num_items)

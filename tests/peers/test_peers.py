@@ -95,21 +95,15 @@ def test_neighbours_against_a_loop(kept, shrinkage):
     assert np.count_nonzero(weights[:, item]) == len(best)
 
 
-def test_an_item_loses_half_its_weight_with_every_half_life_of_later_ones():
-  users = np.array([3, 1, 3, 3, 1, 3])
-  np.testing.assert_array_equal(base.later_items(users), [3, 1, 2, 1, 0, 0])
-  np.testing.assert_allclose(base.recency(users, 2.), [.5 ** 1.5, .5 ** .5, .5, .5 ** .5, 1, 1], rtol=1e-6)
-  np.testing.assert_array_equal(base.recency(users, 0.), np.ones(6))
-
-
 def test_profiles_hold_the_weight_of_each_row():
   log = logs.random_log(rows=600)
   context = logs.context_of(log, 1)
-  profile = base.profiles(context, 2.).toarray()
-  for row in (0, 17, context.num_rows - 1):
-    later = np.count_nonzero(log.user[row + 1:context.num_rows] == log.user[row])
-    assert profile[log.user[row], log.item[row]] == pytest.approx(.5 ** (later / 2))
-  assert np.count_nonzero(profile) == context.num_rows
+  rows = context.num_rows
+  profile = base.profiles(context, .2).toarray()
+  for row in (0, 17, rows - 1):
+    assert profile[log.user[row], log.item[row]] == pytest.approx(.2 / (.2 + (rows - 1 - row) / rows), rel=1e-6)
+  assert np.count_nonzero(profile) == rows
+  assert set(base.profiles(context).data) == {1.}
 
 
 def test_popularity_counts():

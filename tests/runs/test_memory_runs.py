@@ -45,17 +45,24 @@ def test_the_mixture_is_the_one_that_the_state_before_would_have_shown_best(whol
   folder, said = whole
   job = _job(folder)
   entries = json.loads((folder / 'results.json').read_text())['blocks']
-  assert entries[0]['mixing']['chosen'] == dataclasses.asdict(mixing.default(True))
   evidences = []
-  for index in (1, 2):
+  for index in range(3):
+    model, own = job.load_model(index), scoring.Scoring(job.config, job.context(index))
+    rows = job.stream.block(index).validation
+    validated = own.evidence(*model.backbone.representer(model.graph)(), job.interactions.user[rows],
+                             job.interactions.item[rows], (job.config.seed, index, 1))
+    assert scoring.from_json(entries[index]['mixing']['validated']) == pytest.approx(validated, abs=1e-6)
+    if not index:
+      assert entries[0]['mixing']['chosen'] == dataclasses.asdict(mixing.choose([validated], True))
+      continue
     model, context = job.load_model(index - 1), job.context(index)
     vectors = [np.asarray(part) for part in model.backbone.representer(model.graph)()]
     before = scoring.Scoring(job.config, job.context(index - 1))
     later = slice((context.own.start + context.own.stop) // 2, context.own.stop)
-    found = before.evidence(*vectors, context, later, (job.config.seed, index))
+    found = before.evidence(*vectors, *context.rows(later), (job.config.seed, index))
     evidences.append(found)
     assert scoring.from_json(entries[index]['mixing']['evidence']) == pytest.approx(found, abs=1e-6)
-    chosen = mixing.choose(evidences, True)
+    chosen = mixing.choose([*evidences, validated], True)
     assert entries[index]['mixing']['chosen'] == dataclasses.asdict(chosen)
     assert f'block {index} score: {chosen.words()}' in said
 
@@ -66,6 +73,7 @@ def test_the_saved_model_answers_as_the_run_ranks(whole):
   context, model = job.context(2), job.load_model(2)
   entries = json.loads((folder / 'results.json').read_text())['blocks']
   evidences = [scoring.from_json(entry['mixing']['evidence']) for entry in entries[1:]]
+  evidences.append(scoring.from_json(entries[2]['mixing']['validated']))
   scorer = scoring.Scoring(job.config, context, evidences)(*model.backbone.representer(model.graph)())
   users = np.arange(min(30, context.num_users))
   ids, scores = ranking.top_k(scorer, users, context.history, 8)

