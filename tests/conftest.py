@@ -6,6 +6,8 @@ import collections
 import pathlib
 import sys
 
+import pytest
+
 import graphsane_tf  # pylint: disable=unused-import
 import graphsane_tf.testing.plugin  # pylint: disable=unused-import  # Assertions in its checks are explained.
 
@@ -26,6 +28,17 @@ def pytest_collection_modifyitems(items):
   for item in items:
     for marker in item.iter_markers('fault'):
       item.user_properties.append(('fault', marker.args[0]))
+
+
+@pytest.fixture(autouse=True)
+def traces_of_changed_code(request):
+  """Traces are kept from test to test, but not those of a class that a test changes."""
+  changes = 'monkeypatch' in request.fixturenames and 'graphsane_tf.traced' in sys.modules
+  if changes:
+    sys.modules['graphsane_tf.traced'].forget()
+  yield
+  if changes:
+    sys.modules['graphsane_tf.traced'].forget()
 
 
 class _Faults:

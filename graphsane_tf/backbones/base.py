@@ -6,6 +6,7 @@ from ml_collections import config_dict
 import numpy as np
 import tensorflow as tf
 
+from graphsane_tf import traced
 from graphsane_tf.blocks.batch import Encoding
 from graphsane_tf.errors import UserError
 from graphsane_tf.graph import products, views
@@ -75,6 +76,23 @@ def recursive_layers(view: views.View, tables, depth: int, convolve):
   return layer
 
 
+class _Deterministic:
+  """Representations of all nodes from all neighbours, without dropout."""
+
+  host = ()
+
+  def __init__(self, backbone: 'Backbone', graph: views.Graph):
+    self._backbone, self._graph = backbone, graph
+
+  def layers(self):
+    encoding = self._backbone.encode(self._graph.whole(), None, None, Seeds(tf.constant([0, 0])), training=False)
+    return encoding.user, encoding.item
+
+  def final(self):
+    users, items = self.layers()
+    return users[-1], items[-1]
+
+
 class Backbone(tf.keras.Model, abc.ABC):
   """A graph model with one trainable row for each user and item.
 
@@ -87,6 +105,7 @@ class Backbone(tf.keras.Model, abc.ABC):
   `graphsane_tf.training.step`, not by `fit`.
   """
 
+  host: Tuple[str, ...] = ('num_users', 'num_items', '_seed')
   # Whether the graph must have the nearest-neighbour relations 'uu' and 'ii'.
   uses_knn = False
 
@@ -225,21 +244,11 @@ class Backbone(tf.keras.Model, abc.ABC):
 
     They are deterministic: all neighbours, no dropout.
     """
-    @tf.function(autograph=False, input_signature=[])
-    def represent():
-      encoding = self.encode(graph.whole(), None, None, Seeds(tf.constant([0, 0])), training=False)
-      return encoding.user[-1], encoding.item[-1]
-    # A concrete function: the models of several blocks trace the same code, and TensorFlow would warn
-    # that one function is traced again and again.
-    return represent.get_concrete_function()
+    return traced.Method(_Deterministic(self, graph), 'final')
 
   def layers_of_all(self, graph: views.Graph) -> Encoding:
     """Every layer of all users and items, deterministic."""
-    @tf.function(autograph=False)
-    def encode():
-      encoding = self.encode(graph.whole(), None, None, Seeds(tf.constant([0, 0])), training=False)
-      return encoding.user, encoding.item
-    return Encoding(*encode())
+    return Encoding(*traced.Method(_Deterministic(self, graph), 'layers')())
 
   def grow_from(self, old: 'Backbone', graph: views.Graph) -> None:
     """Takes over a smaller model: its weights, and its rows as the first rows of the tables.

@@ -1,6 +1,6 @@
 """One step's pairs with the student's representations of their nodes."""
 import dataclasses
-from typing import Any, List, Tuple
+from typing import Any, ClassVar, List, Tuple
 
 import tensorflow as tf
 
@@ -16,6 +16,7 @@ class Encoding:
     user: one [n, d_l] tensor a layer; the first is the embedding, the last the final representation.
     item: one [m, d_l] tensor a layer.
   """
+  host: ClassVar[Tuple[str, ...]] = ()
   user: List[tf.Tensor]
   item: List[tf.Tensor]
 
@@ -58,10 +59,8 @@ class Batch:
 
   def old(self, kind: str, layer: int, teacher) -> Tuple[tf.Tensor, tf.Tensor]:
     """Distinct nodes of a kind ('user' or 'item') that the teacher knows: numbers and a layer."""
-    if kind == 'user':
-      nodes, known = self.distinct_users, teacher.num_users
-    else:
-      nodes, known = self.distinct_items, teacher.num_items
+    nodes = self.distinct_users if kind == 'user' else self.distinct_items
+    known = teacher.num_nodes[kind]
     places = tf.cast(tf.squeeze(tf.where(nodes < known), axis=1), tf.int32)
     return (tf.gather(nodes, places),
             products.rows_at(getattr(self.encoding, kind)[layer], places))

@@ -1,6 +1,6 @@
 """What item clusters are."""
 import abc
-from typing import Any, Dict
+from typing import Any, Dict, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -12,6 +12,9 @@ class ItemClusters(tf.Module, abc.ABC):
   To add one: subclass, implement `assign`, and register it (`graphsane_tf.registry`); docs/extending.md
   has a whole example. Variables are saved (and, if trainable, trained) with the model.
   """
+
+  # See `NegativeSampler.host`.
+  host: Tuple[str, ...] = ('context', 'seed')
 
   def __init__(self, config, context, seed):
     """Prepares for a block: the whole configuration, its `BlockContext`, (seed, block)."""

@@ -18,13 +18,17 @@ class Teacher(tf.keras.Model):
     backbone: the copy.
     graph: the teacher's training graph, over the users and items it knew.
     num_users, num_items: how many those are; their numbers come first in the student.
+    num_nodes: the same as int32 scalars by kind ('user' or 'item'), for the train step.
   """
+
+  host = ('num_users', 'num_items')
 
   def __init__(self, backbone: Backbone, graph: views.Graph):
     super().__init__()
     self.graph = graph
     self.num_users = backbone.num_users
     self.num_items = backbone.num_items
+    self.num_nodes = {'user': tf.constant(backbone.num_users), 'item': tf.constant(backbone.num_items)}
     self.backbone = type(backbone).from_config(backbone.get_config()).connect(graph)
     self.backbone.set_weights(backbone.get_weights())
     self.trainable = False
@@ -71,6 +75,8 @@ class Distiller(tf.Module, abc.ABC):
   has a whole example. `losses` runs inside the train step's `tf.function`.
   """
 
+  # What the train step must not ask for: it changes from block to block (see `graphsane_tf.traced`).
+  host: Tuple[str, ...] = ('context', 'seed')
   # Configuration fields that weigh its losses; with all of them 0, training equals fine-tuning.
   weight_fields: Tuple[str, ...] = ()
 
@@ -93,6 +99,8 @@ class Distiller(tf.Module, abc.ABC):
 
 class NoDistiller(Distiller):
   """Fine-tuning: nothing holds the student back."""
+
+  host = ('context', 'seed', 'teacher')
 
   def losses(self, batch):
     return {}

@@ -79,6 +79,9 @@ class Contrastive(Distiller):
       table = teacher.relation(name).table
       self._complements[name] = Complement(
           table if name in ('ui', 'iu') else _with_itself(table))
+    if any(layer and weight for layer, weight in self.layer_weights().values()):
+      # Known before the step is traced.
+      teacher.layers_of('user')
     self._user_weight = None
     if config.personal.strength:
       self._user_weight = tf.constant(

@@ -81,15 +81,14 @@ class GraphSail(Distiller):
     import sklearn.cluster  # pylint: disable=g-import-not-at-top
     super().__init__(config, context, teacher, seed)
     options = config.graphsail
-    self._num_nodes = {'user': teacher.num_users, 'item': teacher.num_items}
-    rows = {kind: teacher.embedding(kind).numpy() for kind in self._num_nodes}
+    rows = {kind: teacher.embedding(kind).numpy() for kind in teacher.num_nodes}
     self._coefficient, self._cluster, self._num_clusters = {}, {}, {}
     self._product, self._logits = {}, {}
     degree = {'user': context.history.degree, 'item': context.popularity}
     new = {'user': context.block.degree,
            'item': np.bincount(context.block.indices, minlength=context.num_items)}
     centres = {}
-    for kind, num_nodes in self._num_nodes.items():
+    for kind, num_nodes in (('user', teacher.num_users), ('item', teacher.num_items)):
       now = degree[kind][:num_nodes]
       self._coefficient[kind] = tf.constant(self_coefficients(now - new[kind][:num_nodes], now))
       count = min(options.num_clusters, num_nodes)
@@ -108,7 +107,7 @@ class GraphSail(Distiller):
   def losses(self, batch) -> Dict[str, tf.Tensor]:
     options = self.config.graphsail
     student = {kind: tf.convert_to_tensor(getattr(batch.backbone, f'{kind}_table'))[:num_nodes]
-               for kind, num_nodes in self._num_nodes.items()}
+               for kind, num_nodes in self.teacher.num_nodes.items()}
     return {
         'graphsail_self': weighted(options.self_weight, lambda: self._self(student, batch)),
         'graphsail_local': weighted(options.local_weight, lambda: self._local(student)),
@@ -118,7 +117,7 @@ class GraphSail(Distiller):
     items = tf.concat([batch.positives[:, None], batch.negatives], axis=1)
     total = 0.
     for kind, nodes in (('user', batch.users), ('item', tf.reshape(items, [-1]))):
-      num_nodes = self._num_nodes[kind]
+      num_nodes = self.teacher.num_nodes[kind]
       # Negative segments are left out: these are nodes the teacher does not know.
       occurs = tf.math.unsorted_segment_sum(
           tf.ones_like(nodes, tf.float32), tf.where(nodes < num_nodes, nodes, -1), num_nodes)

@@ -13,14 +13,17 @@ class Complement(tf.Module):
   users are sorted, so one binary search over them gives the count for any (u, r).
   """
 
+  host = ('num_items',)
+
   def __init__(self, positives: csr.Csr):
     """Takes the [num_users, num_items] positives to keep out."""
     super().__init__()
-    self.num_items = self._num_items = positives.num_columns
+    self.num_items = num_items = positives.num_columns
+    self._num_items = tf.constant(num_items, tf.int64)
     place = np.arange(len(positives.indices)) - np.repeat(positives.indptr[:-1], positives.degree)
-    keys = positives.rows().astype(np.int64) * (self._num_items + 1) + positives.indices - place
+    keys = positives.rows().astype(np.int64) * (num_items + 1) + positives.indices - place
     # Smaller keys stay in the cache.
-    fits = positives.num_rows * (self._num_items + 1) <= np.iinfo(np.int32).max
+    fits = positives.num_rows * (num_items + 1) <= np.iinfo(np.int32).max
     self._keys = tf.constant(keys, tf.int32 if fits else tf.int64)
     self._indptr = tf.constant(positives.indptr, tf.int64)
 
@@ -50,9 +53,9 @@ class Complement(tf.Module):
   def probabilities(self, user: int) -> np.ndarray:
     """[num_items] float64 probabilities of one draw; zeros if the user has taken every item."""
     start, stop = self._indptr[user].numpy(), self._indptr[user + 1].numpy()
-    first = self._keys[start:stop].numpy() - user * (self._num_items + 1)
+    first = self._keys[start:stop].numpy() - user * (self.num_items + 1)
     taken = first + np.arange(stop - start)
-    free = np.ones(self._num_items)
+    free = np.ones(self.num_items)
     free[taken] = 0.
     return free / max(free.sum(), 1.)
 
@@ -63,8 +66,8 @@ class Membership(tf.Module):
   def __init__(self, pairs: csr.Csr):
     """Takes the [num_users, num_items] pairs."""
     super().__init__()
-    self._num_items = pairs.num_columns
-    keys = pairs.rows().astype(np.int64) * self._num_items + pairs.indices
+    self._num_items = tf.constant(pairs.num_columns, tf.int64)
+    keys = pairs.rows().astype(np.int64) * pairs.num_columns + pairs.indices
     # One key more than any pair can have, so that a search always ends on a key.
     self._keys = tf.constant(np.append(keys, np.iinfo(np.int64).max), tf.int64)
 

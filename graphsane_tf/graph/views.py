@@ -27,12 +27,20 @@ def _owners(stop: tf.Tensor, total) -> tf.Tensor:
 
 
 class Relation:
-  """One neighbour table as tensors, with what the two views need of it."""
+  """One neighbour table as tensors, with what the two views need of it.
+
+  Attributes:
+    table: the same for the host.
+    num_rows, num_columns, num_edges: int32 scalars.
+    indptr, indices, degree, inverse_degree: of the table.
+  """
+
+  host = ('table',)
 
   def __init__(self, table: csr.Csr):
     self.table = table
-    self.num_rows = table.num_rows
-    self.num_edges = len(table.indices)
+    self.num_rows, self.num_columns, self.num_edges = (
+        tf.constant(size, tf.int32) for size in (table.num_rows, table.num_columns, len(table.indices)))
     self.indptr = tf.constant(table.indptr, tf.int64)
     # One entry more than there are edges, so that even an empty table can be gathered from.
     self.indices = tf.constant(np.append(table.indices, 0), tf.int32)
@@ -63,7 +71,7 @@ class Relation:
         degree of its column), without them it is 1.
     """
     if nodes is None:
-      place = _owners(tf.slice(self.indptr, [1], [self.num_rows]), self.num_edges)
+      place = _owners(tf.slice(self.indptr, [1], [self.num_rows]), tf.cast(self.num_edges, tf.int64))
       column = tf.slice(self.indices, [0], [self.num_edges])
     else:
       place, edge = self.edges_at(nodes)
@@ -77,7 +85,7 @@ class Relation:
 
   def sparse_matrix(self, column_degree: Optional[tf.Tensor] = None) -> tf.Tensor:
     """The whole matrix as a CSR variant tensor; see `entries`."""
-    return self.entries(column_degree=column_degree).matrix(self.num_rows, self.table.num_columns)
+    return self.entries(column_degree=column_degree).matrix(self.num_rows, self.num_columns)
 
 
 class Graph:
@@ -87,6 +95,8 @@ class Graph:
     edges: [num_users, num_items] neighbour table of the message-passing graph.
     relations: 'ui', 'iu', 'uu', 'ii' to `Relation`.
   """
+
+  host = ('edges',)
 
   def __init__(self, edges: csr.Csr, num_knn: int):
     self.edges = edges
@@ -289,7 +299,8 @@ class WholeView(View):
     if nodes is None:
       return product(rows(None))
     table, other = self.relations[relation], self.relations[relation[::-1]]
-    few = _PART * tf.reduce_sum(tf.gather(table.degree, nodes)) < table.num_edges
+    few = _PART * tf.reduce_sum(tf.gather(table.degree, nodes)) < tf.cast(
+        table.num_edges, tf.float32)
 
     @tf.custom_gradient
     def product_at(dense):
@@ -299,7 +310,7 @@ class WholeView(View):
 
       def gradient(upstream):
         return tf.cond(
-            few, lambda: products.transposed_product(entries, upstream, table.table.num_columns),
+            few, lambda: products.transposed_product(entries, upstream, table.num_columns),
             lambda: tf.raw_ops.SparseMatrixMatMul(a=backward, b=products.spread(
                 upstream, nodes, table.num_rows)))
 
@@ -323,7 +334,7 @@ class PlainView(View):
     entries = table.entries()
     matrix = tf.sparse.SparseTensor(
         tf.stack([entries.row, tf.cast(entries.column, tf.int64)], axis=1), entries.value,
-        [table.num_rows, table.table.num_columns])
+        tf.cast(tf.stack([table.num_rows, table.num_columns]), tf.int64))
     return take(table.inverse_degree * tf.sparse.sparse_dense_matmul(matrix, rows(None)), nodes)
 
 

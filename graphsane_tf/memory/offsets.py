@@ -36,7 +36,7 @@ class PairOffsets(tf.Module):
     rows = np.repeat(np.arange(profile.shape[0], dtype=np.int64), np.diff(profile.indptr))
     # Smaller keys stay in the cache.
     kind = tf.int32 if num_users * num_items < np.iinfo(np.int32).max else tf.int64
-    self._num_items = num_items
+    self._num_items = tf.constant(num_items, kind)
     # One key more than any pair can have, so that a search always ends on a key.
     self._keys = tf.constant(np.append(rows * num_items + profile.indices, kind.max), kind)
     self._profile = tf.constant(np.append(profile.data, 0.), tf.float32)

@@ -63,6 +63,8 @@ class NegativeSampler(tf.Module, abc.ABC):
   model's; trainable ones are trained with it.
   """
 
+  # What the train step must not ask for: it changes from block to block (see `graphsane_tf.traced`).
+  host: Tuple[str, ...] = ('context', 'seed')
   # Name of the triplet loss over the drawn items.
   loss_name = 'sampler'
   # Command-line flags that only mean something to this sampler.

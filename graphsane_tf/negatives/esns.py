@@ -41,6 +41,7 @@ class ESNS(NegativeSampler):
     self._options = options
     self._uniform = Complement(context.positives)
     self._taken = Membership(context.positives)
+    self._uniform_log_probability = tf.constant(-math.log(max(context.num_items, 1)), tf.float32)
     shape = [context.num_items, max(1, min(options.num_similar, context.num_items))]
     self.items = tf.Variable(tf.zeros(shape, tf.int32), trainable=False, name='similar_items')
     # Running sums of the probabilities; 0 at the end of the row of an item without similar ones.
@@ -74,9 +75,8 @@ class ESNS(NegativeSampler):
     place = tf.gather(tf.reshape(place, [-1, num_slots, tries]), first, batch_dims=2)
     below = tf.gather(tf.pad(cumulative, [[0, 0], [1, 0]]), place, batch_dims=1)
     share = tf.gather(cumulative, place, batch_dims=1) - below
-    uniform = -math.log(max(self.context.num_items, 1))
     return Draw(tf.where(any_free, chosen, other), tf.where(any_free, tf.ones_like(valid), valid),
-                tf.where(any_free, tf.math.log(tf.maximum(share, _SMALLEST)), uniform))
+                tf.where(any_free, tf.math.log(tf.maximum(share, _SMALLEST)), self._uniform_log_probability))
 
   def loss(self, positive, negative, draw):
     if self._options.loss == 'bpr':

@@ -74,6 +74,7 @@ class PinSageNegatives(NegativeSampler):
 
   loss_name = 'pinsage'
   refresh_epochs = sys.maxsize
+  host = ('context', 'seed', 'iterations')
 
   def __init__(self, config, context, seed):
     super().__init__(config, context, seed)

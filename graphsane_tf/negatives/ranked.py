@@ -110,6 +110,8 @@ class ItemTable(tf.Module):
     uniform: draws of the others.
   """
 
+  host = ('users',)
+
   def __init__(self, users: np.ndarray, width: int, positives: csr.Csr):
     """Makes an empty table.
 
@@ -122,6 +124,7 @@ class ItemTable(tf.Module):
     self.users = users
     self.width = max(width, 1)
     self.uniform = Complement(positives)
+    self._uniform_log_probability = tf.constant(-math.log(max(positives.num_columns, 1)), tf.float32)
     slot = np.full(positives.num_rows, -1, np.int32)
     slot[users] = np.arange(len(users))
     self._slot = tf.constant(slot)
@@ -177,9 +180,8 @@ class ItemTable(tf.Module):
                        + tf.cast(places, tf.int64))
     other, valid = self.uniform.draw(users, num_draws, seeds.next())
     filled = tf.logical_and(slot >= 0, count[:, 0] > 0)[:, None]
-    uniform = -math.log(max(self.uniform.num_items, 1))
     return (tf.where(filled, chosen, other), tf.where(filled, tf.ones_like(valid), valid),
-            tf.where(filled, log_probability(places, held, row), uniform))
+            tf.where(filled, log_probability(places, held, row), self._uniform_log_probability))
 
   def probabilities(self, user: int, by_place: Callable[[int, int], np.ndarray]) -> np.ndarray:
     """[num_items] float64 probabilities of one draw of a user.

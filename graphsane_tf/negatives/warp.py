@@ -41,6 +41,7 @@ class Warp(NegativeSampler):
     self._margin = options.margin
     self._uniform = Complement(context.positives)
     self._weights = tf.constant(rank_weights(context.num_items))
+    self._num_others = tf.constant(context.num_items - 1, tf.int32)
 
   def draw(self, users, positives, seeds):
     return Draw(*self._uniform.draw(users, self._trials, seeds.next()))
@@ -52,7 +53,7 @@ class Warp(NegativeSampler):
     # Trials before the k-th violator, [B, N2]; all of them if there is none.
     place = tf.reduce_sum(tf.cast(num_violators[:, None, :] < wanted[:, None], tf.int32), axis=2)
     trials = place + 1 - tf.concat([tf.zeros_like(place[:, :1]), place[:, :-1] + 1], axis=1)
-    rank = (self.context.num_items - 1) // tf.maximum(trials, 1)
+    rank = self._num_others // tf.maximum(trials, 1)
     weight = tf.gather(self._weights, rank) * tf.cast(place < self._trials, tf.float32)
     return Choice(tf.minimum(place, self._trials - 1), weight)
 

@@ -98,14 +98,12 @@ class BlockTrainer:
     seed = (config.seed, context.index)
     self.model = new_model(config, context, train.base_learning_rate if base else train.learning_rate)
     backbone = self.model.backbone
-    teacher, optimizer = None, self.model.optimizer
+    teacher = None
     if previous is not None:
       backbone.grow_from(previous.backbone, self.model.graph)
       optimizers.grow_state(
           previous.optimizer, previous.backbone.named_variables(), self.model.optimizer,
           backbone.named_variables())
-      if train.new_row_moments == 'corrected':
-        optimizer = optimizers.NewRows(optimizer, previous.backbone.named_variables(), backbone.named_variables())
       teacher = Teacher(previous.backbone, previous.graph)
     self.sampler = negatives.REGISTRY[config.sampler if context.index else 'uniform'](
         config, context, seed)
@@ -117,15 +115,19 @@ class BlockTrainer:
       self.sampler.study(lambda: previous.backbone.representer(previous.graph)())
     self.distiller = distillation.REGISTRY['none' if base else config.kd](
         config, context, teacher, seed)
-    self.model.optimizer._create_all_weights(  # pylint: disable=protected-access
-        list(backbone.trainable_variables) + list(self.sampler.trainable_variables))
+    variables = [*backbone.trainable_variables, *self.sampler.trainable_variables]
+    self.model.optimizer._create_all_weights(variables)  # pylint: disable=protected-access
+    strategy = workers.current().strategy
+    update: Any = self.model.optimizer if strategy else optimizers.Update(self.model.optimizer, variables)
+    if previous is not None and train.new_row_moments == 'corrected':
+      update = optimizers.NewRows(update, previous.backbone.named_variables(), backbone.named_variables())
     offsets = None
     if config.memory_options.offset and previous is not None and before is not None:
       user_vectors, item_vectors = previous.backbone.representer(previous.graph)()
       offsets = before.offsets(user_vectors, item_vectors, context, config.memory_options.offset)
     self.propagation = choose_propagation(config, self.model.graph)
     self.step = TrainStep(config, context, self.model.graph, backbone, self.sampler, self.distiller,
-                          optimizer, self.propagation, offsets, workers.current().strategy)
+                          update, self.propagation, offsets, strategy)
     self.run_steps = self.step.compile()
     self.represent = backbone.representer(self.model.graph)
     self._checkpoint = self.model.checkpoint(sampler=self.sampler)

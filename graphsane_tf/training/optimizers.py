@@ -32,6 +32,44 @@ def grow_state(old, old_variables: Dict[str, tf.Variable], new,
       target.assign(value)
 
 
+class Update:
+  """One step of an `adam`, as that class makes it, in a form that one trace has for all blocks."""
+
+  host = ()
+
+  def __init__(self, optimizer, variables):
+    """Takes an `adam` that has slots for these variables."""
+    self.iterations = optimizer.iterations
+    self._rate, self._betas = optimizer.learning_rate, (optimizer.beta_1, optimizer.beta_2)
+    self._epsilon = optimizer.epsilon
+    self._variables = [(variable, *(optimizer.get_slot(variable, slot) for slot in SLOTS)) for variable in variables]
+
+  def slots(self, variable: tf.Variable):
+    """Both moments of a variable."""
+    return next(slots for known, *slots in self._variables if known is variable)
+
+  def rate(self, step: tf.Tensor) -> tf.Tensor:
+    """Scalar by which a step, float32 from 1, multiplies the quotient of the moments."""
+    first_filled, second_filled = (1. - beta ** step for beta in self._betas)
+    return self._rate * tf.sqrt(second_filled) / first_filled
+
+  @property
+  def epsilon(self) -> float:
+    return self._epsilon
+
+  def apply_gradients(self, pairs) -> None:
+    """One step, from (gradient, variable) pairs; gradients are dense."""
+    step = tf.cast(self.iterations + 1, tf.float32)
+    betas = [tf.convert_to_tensor(beta) for beta in self._betas]
+    for gradient, variable in pairs:
+      first, second = self.slots(variable)
+      tf.raw_ops.ResourceApplyAdam(
+          var=variable.handle, m=first.handle, v=second.handle, beta1_power=tf.pow(betas[0], step),
+          beta2_power=tf.pow(betas[1], step), lr=tf.convert_to_tensor(self._rate), beta1=betas[0], beta2=betas[1],
+          epsilon=tf.constant(self._epsilon, tf.float32), grad=gradient)
+    self.iterations.assign_add(1)
+
+
 class NewRows:
   """Adam whose new rows are corrected by their own number of steps instead of the table's.
 
@@ -42,17 +80,19 @@ class NewRows:
   them over like any.
   """
 
-  def __init__(self, optimizer, old_variables: Dict[str, tf.Variable], new_variables: Dict[str, tf.Variable]):
+  host = ()
+
+  def __init__(self, optimizer: Update, old_variables: Dict[str, tf.Variable], new_variables: Dict[str, tf.Variable]):
     """Begins a block, after `grow_state`.
 
     Args:
-      optimizer: an `adam` of the new variables.
+      optimizer: of the new variables.
       old_variables: by name.
       new_variables: by name; those with more rows are the tables that have grown.
     """
     self._optimizer = optimizer
-    self._start = int(optimizer.iterations.numpy())
-    self._tables = [(new_variables[name], variable.shape[0]) for name, variable in old_variables.items()
+    self._start = tf.constant(float(optimizer.iterations.numpy()), tf.float32)
+    self._tables = [(new_variables[name], tf.constant(variable.shape[0])) for name, variable in old_variables.items()
                     if new_variables[name].shape[0] > variable.shape[0]]
 
   def _blend(self, beta: float, moment: tf.Tensor, value: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
@@ -68,16 +108,14 @@ class NewRows:
     optimizer = self._optimizer
     gradients = {variable.ref(): gradient for gradient, variable in pairs}
     tables = [(table, count) for table, count in self._tables if table.ref() in gradients]
-    before = [[part[count:] for part in (table, *(optimizer.get_slot(table, slot) for slot in SLOTS))]
-              for table, count in tables]
+    before = [[part[count:] for part in (table, *optimizer.slots(table))] for table, count in tables]
     step = tf.cast(optimizer.iterations + 1, tf.float32)
     optimizer.apply_gradients(pairs)
-    first_filled, second_filled = (1. - beta ** step for beta in _BETAS)
-    rate = optimizer.learning_rate * tf.sqrt(second_filled) / first_filled
+    rate = optimizer.rate(step)
     for (table, count), (rows, first, second) in zip(tables, before):
       gradient = gradients[table.ref()][count:]
       first = self._blend(_BETAS[0], first, gradient, step)
       second = self._blend(_BETAS[1], second, gradient ** 2, step)
       table[count:].assign(rows - rate * first / (tf.sqrt(second) + optimizer.epsilon))
-      for slot, value in zip(SLOTS, (first, second)):
-        optimizer.get_slot(table, slot)[count:].assign(value)
+      for slot, value in zip(optimizer.slots(table), (first, second)):
+        slot[count:].assign(value)

@@ -12,7 +12,7 @@ def choose_propagation(config, graph: views.Graph) -> str:
     return wanted
   pairs = config.train.batch_size * (config.train.num_negatives + 2)
   nodes = graph.num_users + graph.num_items
-  near = sum(graph.relations[name].num_edges for name in ('uu', 'ii') if name in graph.relations)
+  near = sum(len(graph.relations[name].table.indices) for name in ('uu', 'ii') if name in graph.relations)
   hop1, hop2 = config.model.fanout
   asked = min(nodes, pairs)
   reached = asked + min(nodes, asked * hop1)

@@ -69,6 +69,8 @@ class Softmax:
   probability. What is in a reservoir thus counts twice, once like any item and once for being hard.
   """
 
+  host = ()
+
   def __init__(self, context, temperature: float, num_uniform: int):
     """Prepares for a block.
 
@@ -79,9 +81,12 @@ class Softmax:
     """
     self._temperature = temperature
     self._taken = views.Relation(context.positives)
-    self._num_items = context.num_items
+    self._num_items = tf.constant(context.num_items, tf.int32)
     self._num_uniform = num_uniform
-    self._num_pairs = len(context.users)
+    # The host's quotients: what is the same in each step is rounded once.
+    self._uniform_count = tf.constant(num_uniform / context.num_items, tf.float32)
+    self._log_probability = tf.constant(-math.log(context.num_items), tf.float32)
+    self._num_pairs = tf.constant(len(context.users), tf.float32)
     self._pairs_of = tf.constant(np.bincount(context.items, minlength=context.num_items), tf.float32)
 
   def log_count(self, items: tf.Tensor, num_pairs: tf.Tensor) -> tf.Tensor:
@@ -90,7 +95,7 @@ class Softmax:
     pairs = tf.gather(self._pairs_of, items)
     # A step may be the whole block: log 0 times no pairs would be no number.
     in_batch = tf.where(pairs > 0, -tf.math.expm1(pairs * left_out), 0.)
-    return tf.math.log(in_batch + self._num_uniform / self._num_items)
+    return tf.math.log(in_batch + self._uniform_count)
 
   def _shared(self, batch) -> tf.Tensor:
     """[n] log of the sum over the step's own items, for each distinct user."""
@@ -128,7 +133,7 @@ class Softmax:
     if slots is not None:
       score, weight, log_probability = slots
       if log_probability is None:
-        log_probability = -math.log(self._num_items) * tf.ones_like(score)
+        log_probability = self._log_probability * tf.ones_like(score)
       parts.append(corrected(scaled(score), weight, log_probability + math.log(score.shape[1])))
     negative = tf.reduce_logsumexp(tf.concat(parts, axis=1), axis=1)
     return tf.nn.softplus(negative - scaled(positive))

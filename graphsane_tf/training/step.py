@@ -1,10 +1,11 @@
 """The one train step of every method."""
 import copy
 import dataclasses
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 import tensorflow as tf
 
+from graphsane_tf import traced
 from graphsane_tf.backbones.base import Backbone
 from graphsane_tf.distillation.base import Distiller, NoDistiller
 from graphsane_tf.graph import products, views
@@ -19,6 +20,9 @@ from graphsane_tf.training.softmax import Softmax
 
 # Room for the losses of a step while they are added up; more is an error at the first trace.
 _MAX_LOSSES = 24
+# Order of the pairs, seed, first step and number of steps.
+_STRETCH = (tf.TensorSpec([None], tf.int32), tf.TensorSpec([2], tf.int32), tf.TensorSpec([], tf.int32),
+            tf.TensorSpec([], tf.int32))
 
 
 class TrainStep:
@@ -26,7 +30,16 @@ class TrainStep:
 
   All losses are on one scale whatever the batch size: sums over a pair's negatives, means over the
   batch's pairs.
+
+  It is traced once for all blocks that are alike (`graphsane_tf.traced`): what differs from block to block is held in
+  tensors and variables.
+
+  Attributes:
+    loss_names: names of the losses; known once it has been traced.
+    num_traces: 1 once it has been traced, or a trace has been found for it.
   """
+
+  host = ('loss_names', 'num_traces', '_distilled', '_named')
 
   def __init__(self, config, context, graph: views.Graph, backbone: Backbone,
                sampler: NegativeSampler, distiller: Distiller, optimizer, propagation: str,
@@ -40,7 +53,7 @@ class TrainStep:
       backbone: the student.
       sampler: fills the last negatives.
       distiller: adds its losses.
-      optimizer: a Keras optimizer whose slots exist.
+      optimizer: an `optimizers.Update` of all variables, or what wraps one.
       propagation: 'whole' or 'sampled'.
       offsets: added to the scores of pairs in the triplet losses; None adds nothing.
       strategy: splits the step over replicas; None does not.
@@ -68,7 +81,9 @@ class TrainStep:
     self.kd_scale: Optional[tf.Variable] = None
     if config.kd_strength and not isinstance(distiller, NoDistiller):
       self.kd_scale = tf.Variable(1., trainable=False, name='kd_scale')
+    # Set while it is traced: names of the distiller's losses, and of all.
     self._distilled: List[str] = []
+    self._named: List[str] = []
 
   def _encode(self, view, users, positives, negatives, seeds):
     """Encodes each distinct node that the losses need, once.
@@ -88,7 +103,8 @@ class TrainStep:
     all_users, user_places = tf.unique(tf.concat(asked_users, axis=0))
     all_items, item_places = tf.unique(tf.concat(asked_items, axis=0))
     encoding = self.split.encode(
-        self._backbone, view, all_users, all_items, self._most_distinct(len(asked_users), negatives.shape[1]), seeds)
+        self._backbone, view, all_users, all_items,
+        lambda: self._most_distinct(len(asked_users), negatives.shape[1]), seeds)
     size, count = tf.size(users), tf.size(negatives)
     negative_places = tf.reshape(
         item_places[size:size + count], [-1, negatives.shape[1]])
@@ -208,46 +224,51 @@ class TrainStep:
 
   def compile_norms(self) -> Callable[..., tf.Tensor]:
     """Like `compile`, for the [2] sums of both gradients' norms over steps that update nothing."""
-    # A concrete function: TensorFlow would warn that one function is traced in every block.
-    return self._compiled(self._norms, []).get_concrete_function()
+    return traced.Method(self, 'norms_of_stretch', _STRETCH)
 
   def compile(self) -> Callable[..., tf.Tensor]:
-    """The `tf.function` that runs a stretch of an epoch.
+    """The traced function that runs a stretch of an epoch.
 
     Returns:
       A function of (order [num_pairs] int32, seed [2] int32, first, count) that runs steps first to
       first + count - 1 of the epoch in that order and returns the [num_losses] float64 sums over steps of the
       losses named in `self.loss_names`. It traces once.
     """
-    return self._compiled(self._update, self.loss_names)
+    run = traced.Method(self, 'updates_of_stretch', _STRETCH, updates=True)
 
-  def _compiled(self, values_of: Callable[..., Dict[str, tf.Tensor]], names: List[str]) -> Any:
-    """The `tf.function` that adds up named values of a step over a stretch; `names` become theirs."""
+    def stretch(*arguments):
+      run.bind()
+      self.loss_names, self.num_traces = list(run.owner._named), 1  # pylint: disable=protected-access
+      return run(*arguments)
+
+    return stretch
+
+  def updates_of_stretch(self, order, seed, first, count) -> tf.Tensor:
+    """What `compile` gives, untraced."""
+    return self._stretch(self._update, order, seed, first, count)
+
+  def norms_of_stretch(self, order, seed, first, count) -> tf.Tensor:
+    """What `compile_norms` gives, untraced."""
+    return self._stretch(self._norms, order, seed, first, count)
+
+  def _stretch(self, values_of: Callable[..., Dict[str, tf.Tensor]], order, seed, first, count) -> tf.Tensor:
+    """Adds up named values of a step over a stretch."""
     size = self._config.train.batch_size
+    whole = self._graph.whole() if self._whole else None
 
-    # AutoGraph would rewrite every function that a step calls, which takes longer than tracing them.
-    @tf.function(autograph=False, input_signature=[
-        tf.TensorSpec([None], tf.int32), tf.TensorSpec([2], tf.int32),
-        tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32)])
-    def run(order, seed, first, count):
-      self.num_traces += 1
-      whole = self._graph.whole() if self._whole else None
+    def step(index, totals):
+      rows = order[index * size:(index + 1) * size]
+      users, items = tf.gather(self._users, rows), tf.gather(self._items, rows)
 
-      def step(index, totals):
-        rows = order[index * size:(index + 1) * size]
-        users, items = tf.gather(self._users, rows), tf.gather(self._items, rows)
+      def on_replica():
+        seeds = Seeds(tf.random.experimental.stateless_fold_in(seed, index))
+        return values_of(whole or self.split.view(self._graph, seeds), users, items, seeds)
 
-        def on_replica():
-          seeds = Seeds(tf.random.experimental.stateless_fold_in(seed, index))
-          return values_of(whole or self.split.view(self._graph, seeds), users, items, seeds)
+      named = self.split.run(on_replica)
+      self._named = list(named)
+      values = tf.stack(list(named.values()))
+      return index + 1, totals + tf.pad(tf.cast(values, tf.float64), [[0, _MAX_LOSSES - len(named)]])
 
-        named = self.split.run(on_replica)
-        names[:] = named
-        values = tf.stack(list(named.values()))
-        return index + 1, totals + tf.pad(tf.cast(values, tf.float64), [[0, _MAX_LOSSES - len(named)]])
-
-      _, totals = tf.while_loop(
-          lambda index, _: index < first + count, step, (first, tf.zeros([_MAX_LOSSES], tf.float64)))
-      return totals[:len(names)]
-
-    return run
+    _, totals = tf.while_loop(
+        lambda index, _: index < first + count, step, (first, tf.zeros([_MAX_LOSSES], tf.float64)))
+    return totals[:len(self._named)]

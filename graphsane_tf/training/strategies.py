@@ -31,6 +31,8 @@ _SUM = tf.distribute.ReduceOp.SUM
 class Alone:
   """A step on one device: everything is its own."""
 
+  host: Tuple[str, ...] = ()
+
   def run(self, step: Callable[[], Any]) -> Any:
     """What `step` gives; it may call the methods below."""
     return step()
@@ -39,8 +41,8 @@ class Alone:
     """A sampled view."""
     return graph.sampled(seeds)
 
-  def encode(self, backbone: Backbone, view: views.View, users: tf.Tensor, items: tf.Tensor, most: Tuple[int, int],
-             seeds: Seeds) -> Encoding:
+  def encode(self, backbone: Backbone, view: views.View, users: tf.Tensor, items: tf.Tensor,
+             most: Callable[[], Tuple[int, int]], seeds: Seeds) -> Encoding:
     """Representations of distinct nodes.
 
     Args:
@@ -48,7 +50,7 @@ class Alone:
       view: of the graph.
       users: [n] distinct users.
       items: [m] distinct items.
-      most: n and m are never larger.
+      most: gives numbers than which n and m are never larger.
       seeds: for dropout.
     """
     del most
@@ -79,6 +81,9 @@ class Alone:
 class Replicas(Alone):
   """A step that replicas share; all but `run` and `view` are called inside of `run`."""
 
+  # Its trace is its own.
+  host = ('_strategy',)
+
   def __init__(self, strategy: tf.distribute.Strategy):
     self._strategy = strategy
 
@@ -103,7 +108,7 @@ class Replicas(Alone):
     parts = [view.part(nodes, tf.range(*ends)) for nodes, ends in zip((users, items), ranges)]
     encoding = backbone.encode(view, *parts, seeds, training=True)
     return Encoding(*(_Layers(self, layers, table, nodes, ends[0], bound) for layers, table, nodes, ends, bound in zip(
-        (encoding.user, encoding.item), (backbone.user_table, backbone.item_table), (users, items), ranges, most)))
+        (encoding.user, encoding.item), (backbone.user_table, backbone.item_table), (users, items), ranges, most())))
 
   def _range(self, size: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
     """First of this replica's part of so many rows, and first after it."""

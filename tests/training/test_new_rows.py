@@ -40,6 +40,10 @@ def _grown(old, variable, rows):
   return optimizer, table
 
 
+def _new_rows(optimizer, small, table, *others):
+  return optimizers.NewRows(optimizers.Update(optimizer, [table, *others]), {'table': small}, {'table': table})
+
+
 @pytest.fixture(name='before')
 def before_fixture():
   """A table of three rows after 40 steps, its optimiser, and the same in NumPy."""
@@ -58,7 +62,7 @@ def test_new_rows_move_like_in_an_adam_of_their_own(before, compiled):
   weight = tf.Variable(tf.ones([2]))
   optimizer._create_all_weights([table, weight])
   young = _Adam(table.numpy()[3:])
-  step = optimizers.NewRows(optimizer, {'table': small}, {'table': table})
+  step = _new_rows(optimizer, small, table, weight)
   apply = lambda gradient: step.apply_gradients([(gradient, table), (tf.ones([2]), weight)])
   if compiled:
     apply = tf.function(apply, autograph=False)
@@ -82,7 +86,7 @@ def test_without_correction_they_run_ahead(before):
     optimizer, table = _grown(old, small, 4)
     optimizer.iterations.assign(100_000)
     start = table.numpy()[3]
-    step = optimizers.NewRows(optimizer, {'table': small}, {'table': table}) if corrected else optimizer
+    step = _new_rows(optimizer, small, table) if corrected else optimizer
     for _ in range(15):
       step.apply_gradients([(tf.ones([4, 2]), table)])
     moved.append(np.abs(table.numpy()[3] - start).mean())
@@ -95,13 +99,13 @@ def test_a_resumed_block_goes_on_with_the_same_step(before):
   tables = []
   for cut in (None, 2):
     optimizer, table = _grown(old, small, 5)
-    step = optimizers.NewRows(optimizer, {'table': small}, {'table': table})
+    step = _new_rows(optimizer, small, table)
     for number, gradient in enumerate(gradients):
       if number == cut:
         saved = table.numpy(), [optimizer.get_slot(table, slot).numpy() for slot in 'mv'], int(optimizer.iterations)
         optimizer, table = _grown(old, small, 5)
         # Made before the checkpoint is read, as in a block.
-        step = optimizers.NewRows(optimizer, {'table': small}, {'table': table})
+        step = _new_rows(optimizer, small, table)
         table.assign(saved[0])
         for slot, value in zip('mv', saved[1]):
           optimizer.get_slot(table, slot).assign(value)
@@ -114,9 +118,9 @@ def test_a_resumed_block_goes_on_with_the_same_step(before):
 def test_tables_that_have_not_grown_are_left_to_adam(before):
   old, small, _ = before
   tables = []
-  for kind in (optimizers.NewRows, None):
+  for kind in (_new_rows, None):
     optimizer, table = _grown(old, small, 3)
-    step = kind(optimizer, {'table': small}, {'table': table}) if kind else optimizer
+    step = kind(optimizer, small, table) if kind else optimizer
     for gradient in _gradients(3, 3, 4):
       step.apply_gradients([(tf.constant(gradient, tf.float32), table)])
     tables.append(table.numpy())

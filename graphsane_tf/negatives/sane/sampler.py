@@ -40,6 +40,7 @@ class Sane(NegativeSampler):
 
   loss_name = 'sane'
   flags = ('clusters', 'sane_variant')
+  host = ('context', 'seed', 'users', 'band', 'shift', 'interests', 'scorer', 'scorer_before')
 
   def __init__(self, config, context, seed):
     super().__init__(config, context, seed)
