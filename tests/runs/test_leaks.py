@@ -86,6 +86,9 @@ def test_changing_the_future_changes_nothing(recorded, variant, validation):
   assert all(_same(a, b) for a, b in zip(weights, other_weights))
   for name in ('epochs', 'best_epoch', 'validation'):
     assert blocks[1][name] == other_blocks[1][name]
+  if variant == 'memory':
+    for name in ('chosen', 'evidence', 'validated'):
+      assert blocks[1]['mixing'][name] == other_blocks[1]['mixing'][name]
   assert blocks[1]['test'] != other_blocks[1]['test']
 
   # Validation rows too: only the epoch that is chosen may differ.
