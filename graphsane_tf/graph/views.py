@@ -178,10 +178,15 @@ def draw_neighbours(relation: Relation, nodes: tf.Tensor, fanout: int, seed: tf.
 
 
 class Table:
-  """Rows that are there for all nodes. A view need not find out whose rows it needs of them."""
+  """Rows that are there for all nodes.
+
+  Attributes:
+    at_hand: whether a view need not find out whose rows it needs of them; it must if they are on servers.
+  """
 
   def __init__(self, rows):
-    self._rows = tf.convert_to_tensor(rows)
+    self.at_hand = not _on_servers(rows)
+    self._rows = tf.convert_to_tensor(rows) if self.at_hand else rows
 
   def __call__(self, nodes: Optional[tf.Tensor]) -> tf.Tensor:
     return take(self._rows, nodes)
@@ -255,8 +260,15 @@ class View(abc.ABC):
     return degree if nodes is None else tf.gather(degree, nodes)
 
 
+def _on_servers(table) -> bool:
+  """Whether a table is a `ShardedVariable`, in parts on parameter servers."""
+  return hasattr(table, 'variables')
+
+
 def take(table, nodes: Optional[tf.Tensor]) -> tf.Tensor:
   """Rows of a table, or the table itself when `nodes` is None."""
+  if _on_servers(table) and nodes is not None:
+    return tf.nn.embedding_lookup(table, nodes)
   table = tf.convert_to_tensor(table)
   return table if nodes is None else products.rows_at(table, nodes)
 
@@ -354,7 +366,7 @@ class SampledView(View):
     """
     neighbours, drawn = draw_neighbours(self.relations[relation], nodes, fanout, self._seeds.next())
     share = drawn / tf.maximum(tf.reduce_sum(drawn, axis=1, keepdims=True), 1.)
-    if isinstance(rows, Table):
+    if isinstance(rows, Table) and rows.at_hand:
       return None, neighbours, share
     distinct, place = tf.unique(tf.reshape(neighbours, [-1]))
     return distinct, tf.reshape(place, tf.shape(neighbours)), share
