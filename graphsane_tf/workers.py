@@ -44,10 +44,10 @@ class Workers:
 
   @property
   def name(self) -> Optional[str]:
-    """'MirroredStrategy, 2 replicas on 1 worker', or None without a strategy."""
+    """'mirrored, 2 replicas on 1 worker', or None without a strategy."""
     if self.strategy is None:
       return None
-    return (f'{type(self.strategy).__name__}, {self.strategy.num_replicas_in_sync} replicas on {self.count} '
+    return (f'{"multiworker" if self.count > 1 else "mirrored"}, {self.strategy.num_replicas_in_sync} replicas on {self.count} '
             f'worker{"s" if self.count > 1 else ""}')
 
   def scope(self):

@@ -94,7 +94,7 @@ def test_only_the_chief_writes_and_speaks(runs):
   _, one, two = runs
   assert run_files.names(one) == run_files.names(two)
   results = json.loads((two / 'results.json').read_text())
-  assert results['blocks'][1]['strategy'] == 'MultiWorkerMirroredStrategy, 2 replicas on 2 workers'
+  assert results['blocks'][1]['strategy'] == 'multiworker, 2 replicas on 2 workers'
   lines = [line for line in _said(two.parent, 1).splitlines() if line]
   assert lines[0] == 'worker 1 of 2 waits for the others' and len(lines) == 1, lines
 
@@ -102,8 +102,8 @@ def test_only_the_chief_writes_and_speaks(runs):
 @pytest.mark.parametrize('killed', [0, 1])
 def test_a_dead_worker_is_reported_and_the_cluster_goes_on(runs, killed, tmp_path):
   words, _, two = runs
-  if '--backbone=lightgcn' in words and killed == 0:
-    pytest.skip('once is enough')
+  if '--backbone=mgccf' in words:
+    pytest.skip('one backbone is enough')
   words = [*words, '--workdir=run']
   processes = _workers(words, tmp_path)
   deadline = time.monotonic() + 600
