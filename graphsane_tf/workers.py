@@ -28,12 +28,14 @@ class Workers:
 
   Attributes:
     strategy: the `tf.distribute.Strategy`; None trains as if there was no such thing.
+    kind: of `STRATEGIES`.
     count: number of processes.
     index: of this one; 0 is the chief, who alone writes what stays.
   """
 
-  def __init__(self, strategy: Any = None, count: int = 1, index: int = 0):
+  def __init__(self, strategy: Any = None, count: int = 1, index: int = 0, kind: str = 'none'):
     self.strategy = strategy
+    self.kind = kind
     self.count = count
     self.index = index
     self._gatherings: Dict[np.dtype, Callable[[np.ndarray], Any]] = {}
@@ -47,7 +49,7 @@ class Workers:
     """'mirrored, 2 replicas on 1 worker', or None without a strategy."""
     if self.strategy is None:
       return None
-    return (f'{"multiworker" if self.count > 1 else "mirrored"}, {self.strategy.num_replicas_in_sync} replicas on {self.count} '
+    return (f'{self.kind}, {self.strategy.num_replicas_in_sync} replicas on {self.count} '
             f'worker{"s" if self.count > 1 else ""}')
 
   def scope(self):
@@ -185,14 +187,14 @@ def start(kind: str, devices: int = _LOGICAL_DEVICES) -> Workers:
   try:
     if cluster is not None:
       count, index = cluster
-      _current = Workers(tf.distribute.MultiWorkerMirroredStrategy(), count, index)
+      _current = Workers(tf.distribute.MultiWorkerMirroredStrategy(), count, index, kind)
     else:
       names = [device.name.replace('/physical_device:', '') for device in tf.config.list_physical_devices('GPU')]
       if not names:
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices('CPU')[0], [tf.config.LogicalDeviceConfiguration()] * devices)
         names = [f'CPU:{number}' for number in range(devices)]
-      _current = Workers(tf.distribute.MirroredStrategy(names))
+      _current = Workers(tf.distribute.MirroredStrategy(names), kind=kind)
   except RuntimeError as error:
     raise UserError(f'--strategy={kind} must be chosen before TensorFlow is used ({error}).') from error
   except tf.errors.OpError as error:

@@ -8,7 +8,7 @@ import json
 import math
 import pathlib
 import time
-from typing import Callable, Mapping
+from typing import Callable, List, Mapping
 
 import tensorflow as tf
 
@@ -77,7 +77,8 @@ def train(config, log: Interactions, folder: pathlib.Path, cluster: tf.distribut
   seed = (config.seed, 0)
   step = TrainStep(config, context, graph, backbone, negatives.REGISTRY['uniform'](config, context, seed),
                    distillation.REGISTRY['none'](config, context, None, seed), optimizer, 'sampled')
-  size, sparse = options.batch_size, []
+  size = options.batch_size
+  sparse: List[bool] = []
 
   @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.int32)] * 2 + [tf.TensorSpec([2], tf.int32)])
   def work(users, items, counter):
