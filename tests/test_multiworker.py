@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import run_files
+from graphsane_tf.runs import store
+from tests import run_files, store_files
 
 pytestmark = pytest.mark.slow
 _FLAGS = ['run', '--dataset=drift', '--drift_size=small', '--config=tiny', '--kd=sgct', '--sane', '--base_epochs=2',
@@ -129,3 +131,27 @@ def test_the_path_is_not_in_the_files(runs):
   _, _, two = runs
   text = (two / 'results.json').read_text() + (two / 'config.json').read_text()
   assert '127.0.0.1' not in text and str(pathlib.Path(two).parent) not in text
+
+
+def test_two_workers_update_a_store(tmp_path):
+  days = store_files.write_days(tmp_path)
+  _end([_start(['init', '--store=one', f'--interactions={days["history"]}', *store_files.FLAGS], tmp_path)], tmp_path)
+  shutil.copytree(tmp_path / 'one', tmp_path / 'two')
+  words = ['update', f'--interactions={days["monday"]}', '--margin=.9']
+  _end([_start([*words, '--store=one'], tmp_path)], tmp_path)
+  _end(_workers([*words, '--store=two'], tmp_path), tmp_path)
+  one, two = (store.Store(tmp_path / name).manifest() for name in ('one', 'two'))
+  assert one['number'] == two['number'] == 2 and one['gate']['decision'] == two['gate']['decision']
+  assert one['trained'] == two['trained'] and one['data'] == two['data']
+  for name, metrics in one['gate']['options'].items():
+    # One user of 200 may have another item at place 20.
+    np.testing.assert_allclose(list(two['gate']['options'][name].values()), list(metrics.values()), atol=.01)
+  assert 'worker 1 of 2' in _said(tmp_path, 1) and 'published' not in _said(tmp_path, 1)
+
+
+def test_two_workers_tune(tmp_path):
+  words = ['tune', '--dataset=drift', '--drift_size=small', '--config=tiny', '--backbone=lightgcn', '--base_epochs=1',
+           '--epochs=1', '--config.blocks.num_incremental=2', '--trials=2', '--workdir=tuned']
+  _end(_workers(words, tmp_path), tmp_path)
+  found = json.loads((tmp_path / 'tuned' / 'tune.json').read_text())
+  assert found['trials'] == 2 and found['test']['recall@20'] > 0

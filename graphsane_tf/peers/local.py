@@ -2,7 +2,7 @@
 import numpy as np
 import scipy.sparse
 
-from graphsane_tf import parallel
+from graphsane_tf import parallel, workers
 from graphsane_tf.peers import neighbourhoods
 
 # Entries of the small systems in work at once, in each thread: larger ones do not fit in a cache.
@@ -79,14 +79,17 @@ def local_weights(together: scipy.sparse.csr_matrix, width: int, regularisation:
   diagonal = np.arange(width)
   stretch = max(1, _CHUNK_FLOATS // (width * width))
   solved = np.zeros((size, width), np.float32)
+  fellows = workers.current()
+  own = fellows.share(size)
 
   def solve(start):
-    chunk = near.items[start:start + stretch]
+    stop = min(start + stretch, own.stop)
+    chunk = near.items[start:stop]
     present = chunk >= 0
     system = look_up(np.maximum(chunk, 0)) * (present[:, :, None] & present[:, None, :])
     system[:, diagonal, diagonal] += np.float32(regularisation)
-    solved[start:start + stretch] = np.linalg.solve(system, near.together[start:start + stretch, :, None])[:, :, 0]
+    solved[start:stop] = np.linalg.solve(system, near.together[start:stop, :, None])[:, :, 0]
 
   if together.nnz:
-    parallel.side_by_side(solve, range(0, size, stretch))
-  return near.matrix(solved)
+    parallel.side_by_side(solve, range(own.start, own.stop, stretch))
+  return near.matrix(fellows.gather(solved[own]))
