@@ -172,7 +172,9 @@ def load_tensorflow(strategy: str = 'none') -> None:
     say(f'worker {index} of {count} waits for the others', always=True)
   with importing():
     import tensorflow as tf  # pylint: disable=g-import-not-at-top
-    workers.start(strategy)
+    # TensorFlow waits for other workers where no handler of Python's would be run.
+    with interrupts.handled(signal.SIG_DFL, signal.SIGINT, signal.SIGTERM):
+      workers.start(strategy)
     tf.config.list_logical_devices()
 
 
