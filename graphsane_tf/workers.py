@@ -169,6 +169,16 @@ def alone() -> Iterator[None]:
     _current = before
 
 
+def in_shares(work: Callable[[np.ndarray], Tuple[np.ndarray, ...]], rows: np.ndarray) -> Tuple[np.ndarray, ...]:
+  """What `work` gives for [n] rows: arrays [n, ...]. Each worker does a part of it, and all get everything."""
+  fellows = current()
+  if fellows.count == 1:
+    return work(rows)
+  with alone():
+    parts = work(rows[fellows.share(len(rows))])
+  return tuple(map(fellows.gather, parts))
+
+
 def start(kind: str, devices: int = _LOGICAL_DEVICES) -> Workers:
   """Joins the workers; to be called before TensorFlow does anything.
 

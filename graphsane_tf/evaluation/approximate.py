@@ -4,7 +4,7 @@ from typing import Tuple
 
 import numpy as np
 
-from graphsane_tf import parallel
+from graphsane_tf import parallel, workers
 from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr
@@ -110,4 +110,5 @@ def top_k(scorer: ranking.Scorer, users: np.ndarray, seen: csr.Csr, k: int) -> T
   # A subclass adds something to the dot products.
   if type(scorer) is not ranking.DotProduct or not len(users) or not scorer.num_items:  # pylint: disable=unidiomatic-typecheck
     return ranking.top_k(scorer, users, seen, k)
-  return Index(scorer, users, seen, k).top_k(users)
+  ids, scores = workers.in_shares(lambda some: Index(scorer, users, seen, k).top_k(some), users)
+  return ids, scores

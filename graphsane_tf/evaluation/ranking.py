@@ -122,12 +122,8 @@ def top_k(scorer: Scorer, users: np.ndarray, seen: csr.Csr, k: int, user_chunk: 
     -inf.
   """
   users = np.asarray(users)
-  fellows = workers.current()
-  if fellows.count > 1:
-    mine = users[fellows.share(len(users))]
-    with workers.alone():
-      lists = top_k(scorer, mine, seen, k, user_chunk, item_tile, on_device)
-    ids, scores = map(fellows.gather, lists)
+  if workers.current().count > 1:
+    ids, scores = workers.in_shares(lambda some: top_k(scorer, some, seen, k, user_chunk, item_tile, on_device), users)
     return ids, scores
   num_items = scorer.num_items
   on_device = has_gpu() if on_device is None else on_device
