@@ -11,6 +11,7 @@ import tempfile
 
 import numpy as np
 
+from graphsane_tf.config import default_config
 from graphsane_tf.reporting import verdict
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -105,8 +106,10 @@ def update(days=7):
   kinds = {'trained': ('trained on the new rows', _ORANGE), 'graph_only': ('old weights, new graph', _BLUE),
            'current': ('served before', _GREEN), 'popularity': ('popularity', _GREY)}
   measured = []
+  config = default_config()
+  config.train.loss = 'softmax'
   with tempfile.TemporaryDirectory() as folder:
-    shop = Recommender.create(f'{folder}/shop', rows[:int(cuts[0])], backbone='lightgcn', **{'train.loss': 'softmax'},
+    shop = Recommender.create(f'{folder}/shop', rows[:int(cuts[0])], config, backbone='lightgcn',
                               embedding_dim=32, base_epochs=15, epochs=6)
     for first, last in zip(cuts, cuts[1:]):
       gate = shop.update(rows[int(first):int(last)]).manifest['gate']

@@ -130,8 +130,9 @@ class Figures:
           axis.plot([r['epoch'] for r in mine], [r['validation']['recall@20'] for r in mine],
                     marker=_MARKERS[k % len(_MARKERS)], markersize=3, linewidth=1.2,
                     color=_COLOURS[k % len(_COLOURS)], label=label if block == blocks[0] else None)
-        axis.set(title=f'block {block}', xlabel='epoch')
-        axis.xaxis.set_major_locator(ticker.MaxNLocator(integer=True, nbins=5))
+        last = max((r['epoch'] for records in curves.values() for r in records if r['block'] == block), default=1)
+        axis.set(title=f'block {block}', xlabel='epoch', xlim=(.5, last + .5))
+        axis.set_xticks(range(1, last + 1, 1 + (last - 1) // 5))
       axes[0].set_ylabel('validation Recall@20')
       canvas.legend(loc='outside lower center', ncols=3)
       return canvas
@@ -217,7 +218,8 @@ class Figures:
     columns = [*history[-3:], counts, draws]
     columns = [column / max(column.sum(), 1e-12) for column in columns]
     first = explained['block'] + 1 - len(history[-3:])
-    labels = [f'block {first + k}' for k in range(len(history[-3:]))] + ['reservoir', 'negatives']
+    labels = [f'block {first + k}' + ('' if rows.sum() else '\n(no rows)') for k, rows in enumerate(history[-3:])]
+    labels += ['reservoir', 'negatives']
     order = np.argsort(-np.sum(columns, axis=0), kind='stable')
     def draw():
       canvas = figure.Figure(figsize=(_WIDTH, 3.2), layout='constrained')

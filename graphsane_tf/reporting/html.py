@@ -19,7 +19,7 @@ h1 { font-size: 1.6rem; line-height: 1.25; margin: .5rem 0; }
 h2 { font-size: 1.25rem; margin: 2.2rem 0 .6rem; padding-top: .6rem;
   border-top: 2px solid var(--line); }
 h3 { font-size: 1.05rem; margin: 1.4rem 0 .4rem; }
-p, li { overflow-wrap: anywhere; }
+p, li, h1, h2, h3 { overflow-wrap: anywhere; }
 nav ul { display: flex; flex-wrap: wrap; gap: .3rem 1rem; padding: 0; list-style: none; }
 nav a { color: var(--accent); padding: .3rem 0; display: inline-block; }
 .summary { background: var(--tint); border-left: 4px solid var(--accent); padding: .6rem 1rem; }
@@ -125,7 +125,7 @@ def table(shown: Dict[str, Any], best: str = '') -> str:
     known = [value for value in values if isinstance(value, (int, float))]
     top = values.index(max(known)) if known else None
   slim = ' slim' if all(len(str(row[0])) <= _SLIM for row in cells) else ''
-  parts = [f'<div class="scroll"><table class="sortable{slim}"><thead><tr>']
+  parts = [f'<div class="scroll" tabindex="0"><table class="sortable{slim}"><thead><tr>']
   kinds = [_kind([row[column] for row in cells]) for column in range(len(heads))]
   for head, kind in zip(heads, kinds):
     parts.append(f'<th scope="col"{kind} aria-sort="none"><button type="button">{escape(head)}'

@@ -16,6 +16,13 @@ from graphsane_tf.training.store import BlockStore
 QUANTITIES = ('previous', 'current', 'shift', 'alpha', 'counts', 'theta')
 # Categories shown by name in a picture; the others are added up.
 _SHOWN = 9
+# Items that stand for a category.
+_EXAMPLES = 3
+# A colour for each category, the same in every part of the picture (Okabe and Ito's, and two more); then the others.
+_COLOURS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#7f3c8d', '#8c6d31', '#000000',
+            '#bbbbbb')
+# How dark the bars of one category are, in the order of the legend.
+_SHADES = (.35, .65, 1.)
 
 
 def explain_user(run: IncrementalRun, block: Optional[int], user_id: str) -> Dict[str, Any]:
@@ -30,9 +37,10 @@ def explain_user(run: IncrementalRun, block: Optional[int], user_id: str) -> Dic
     user_id: raw id of the user.
 
   Returns:
-    user, block, saved (whether the state is the run's own), categories [K] names; history [block +
-    1, K] interactions of each block by category; previous, current, shift, alpha, counts, theta
-    [K]; and reservoir, a dict of lists: item (raw id), rank (when the reservoir was built), score
+    user, block, saved (whether the state is the run's own), categories [K] names, examples [K] lists of a few items of
+    each (the newest that the user took, then the first of the reservoir); history [block + 1, K] interactions of each
+    block by category; previous, current, shift, alpha, counts, theta [K]; and reservoir, a dict of lists: item (raw id),
+    rank (when the reservoir was built), score
     (by the finished model), category, probability.
 
   Raises:
@@ -100,7 +108,7 @@ class _Block:
     scores = tf.linalg.matvec(tf.gather(self._item_vectors, items), self._user_vectors[user]).numpy()
     return {
         'user': str(run.interactions.user_ids[user]), 'block': block, 'saved': self.saved,
-        'categories': names,
+        'categories': names, 'examples': self._examples(user, items, len(names)),
         'history': _history(run, block, user, sampler.category.numpy(), len(names)),
         **{name: derived[name] for name in QUANTITIES},
         'reservoir': {
@@ -109,6 +117,15 @@ class _Block:
             'score': scores.tolist(),
             'category': [names[k] for k in derived['category'][:count]],
             'probability': derived['probability'][:count].tolist()}}
+
+
+  def _examples(self, user: int, reservoir: np.ndarray, num_categories: int) -> List[List[str]]:
+    """[num_categories] lists of items of each category: the newest that the user took, then of the reservoir."""
+    log, rows = self.run.interactions, slice(0, self.run.stream.block(self.block).train.stop)
+    taken = log.item[rows][log.user[rows] == user][::-1]
+    items = np.concatenate([taken, reservoir[~np.isin(reservoir, taken)]])
+    category = self.sampler.category.numpy()[items]
+    return [log.item_ids[items[category == k][:_EXAMPLES]].tolist() for k in range(num_categories)]
 
 
 def _find(run: IncrementalRun, block: Optional[int], user_id: str):
@@ -169,55 +186,80 @@ def table(explained: Dict[str, Any], most: int = 20) -> str:
 
 
 def plot(explained: Dict[str, Any]):
-  """The paper's toy figure for a real user, as a matplotlib figure.
+  """The paper's toy figure for a real user, as a matplotlib figure that explains itself.
 
-  Interests over time, shares of the two blocks with the shift, the posterior, and the reservoir: its
-  items and expected draws by category.
+  Interests over time, shares of the two blocks with the shift, prior, counts and posterior, and the reservoir: its
+  items and expected draws. A category has one colour in all parts, and a few items stand for it.
   """
+  import matplotlib  # pylint: disable=g-import-not-at-top
   from matplotlib import figure  # pylint: disable=g-import-not-at-top
+  # Ids come from logs: a dollar sign in one of them is no formula. The setting holds for texts that are made here.
+  with matplotlib.rc_context({'text.parse_math': False, 'axes.spines.top': False, 'axes.spines.right': False}):
+    canvas = figure.Figure(figsize=(13, 9.5), layout='constrained')
+    _draw(canvas, explained)
+  return canvas
+
+
+def _draw(canvas, explained: Dict[str, Any]) -> None:
+  from matplotlib import patches  # pylint: disable=g-import-not-at-top
   t = explained['block']
   keep, names = _shown(explained)
   merged = {name: keep @ np.asarray(explained[name], float) for name in QUANTITIES}
   history = np.asarray(explained['history'], float) @ keep.T
-  draws = keep @ np.array([
-      sum(p for p, c in zip(explained['reservoir']['probability'], explained['reservoir']['category'])
-          if c == name) for name in explained['categories']])
-  colours = [f'C{k}' for k in range(len(names))]
-  canvas = figure.Figure(figsize=(13, 8), layout='constrained')
-  axes = canvas.subplots(2, 2)
-  canvas.suptitle(f'user {explained["user"]}, block {t}')
+  reservoir = explained['reservoir']
+  draws = keep @ np.array([sum(p for p, c in zip(reservoir['probability'], reservoir['category']) if c == name)
+                           for name in explained['categories']])
+  colours = _COLOURS[:len(names) - 1] + _COLOURS[-1:] if names[-1] == 'others' else _COLOURS[:len(names)]
+  (over_time, shares), (posterior, drawn) = canvas.subplots(2, 2)
+  how = 'as trained with' if explained['saved'] else 'as SANE would build it from the finished model'
+  canvas.suptitle(f'The negative reservoir of user {explained["user"]} in block {t} ({how})', weight='bold')
 
   def share(values):
     return values / np.maximum(values.sum(axis=-1, keepdims=True), 1e-12)
 
   def stacked(axis, columns, labels):
     bottom = np.zeros(len(labels))
-    for k, name in enumerate(names):
-      axis.bar(labels, columns[:, k], bottom=bottom, color=colours[k], label=name)
+    for k in range(len(names)):
+      axis.bar(range(len(labels)), columns[:, k], bottom=bottom, color=colours[k])
       bottom += columns[:, k]
+    axis.set_xticks(range(len(labels)), labels)
+    axis.set(ylabel='share', ylim=(0, 1.02))
 
-  stacked(axes[0, 0], share(history), [f'block {k}' for k in range(len(history))])
-  axes[0, 0].set(title='(a) interests over time', ylabel='share of interactions')
-  place = np.arange(len(names))
-  for offset, name, label in ((-.27, 'previous', f'share in block {t - 1}'),
-                              (0., 'current', f'share in block {t}')):
-    axes[0, 1].bar(place + offset, share(merged[name]), .27, label=label)
-  axes[0, 1].bar(place + .27, merged['shift'], .27, label='shift', color='.3')
-  axes[0, 1].axhline(0., color='.5', linewidth=.8)
-  axes[0, 1].set(title='(b, c) histograms on the simplex, and the shift')
-  for offset, values, label in ((-.27, share(merged['alpha']), 'prior (alpha, normalised)'),
-                                (0., share(merged['counts']), 'reservoir (c, normalised)'),
-                                (.27, merged['theta'], 'posterior mean (theta)')):
-    axes[1, 0].bar(place + offset, values, .27, label=label)
-  axes[1, 0].set(title='prior, counts and posterior')
-  for axis in (axes[0, 1], axes[1, 0]):
-    axis.set_xticks(place, names, rotation=30, ha='right')
-    axis.legend(fontsize='small')
-  stacked(axes[1, 1], np.stack([share(merged['counts']), draws]),
-          ['items in the reservoir', 'expected negatives'])
-  axes[1, 1].set(title='(d) the reservoir by category', ylabel='share')
-  axes[0, 0].legend(fontsize='small', loc='upper left', bbox_to_anchor=(1., 1.))
-  return canvas
+  def grouped(axis, parts):
+    """Bars of each category side by side, from light to dark."""
+    width = .8 / len(parts)
+    for place, (values, shade) in enumerate(zip(parts.values(), _SHADES[-len(parts):])):
+      axis.bar(np.arange(len(names)) - .4 + width * (place + .5), values, width, color=colours, alpha=shade)
+    axis.legend(handles=[patches.Patch(facecolor='black', alpha=shade, label=label)
+                         for label, shade in zip(parts, _SHADES[-len(parts):])], fontsize='small', frameon=False)
+    axis.axhline(0., color='.5', linewidth=.8)
+    # Room for the legend.
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high + .3 * (high - low))
+    axis.set_xticks(range(len(names)), names, rotation=30, ha='right')
+
+  sizes = history.sum(axis=1)
+  stacked(over_time, share(history), [f'block {k}' + (f'\n{size:.0f} rows' if size else '\nno rows of\nthis user')
+                                      for k, size in enumerate(sizes)])
+  over_time.set(title='(a) what they took, block by block')
+  grouped(shares, {'share before the block (H)': share(merged['previous']), f'share in block {t} (H)': share(
+      merged['current']), 'shift: the difference': merged['shift']})
+  shares.set(title='(b) interests before and now, and their shift (below zero: lost)', ylabel='share')
+  grouped(posterior, {'prior (alpha): more where interest was lost': share(merged['alpha']),
+                      'counts (c): items of the reservoir': share(merged['counts']),
+                      'posterior mean (theta): what is drawn': merged['theta']})
+  posterior.set(title='(c) prior, counts of the reservoir, and posterior', ylabel='share')
+  size = len(reservoir['item'])
+  first, last = (reservoir['rank'][0], reservoir['rank'][-1]) if size else (0, 0)
+  stacked(drawn, np.stack([share(merged['counts']), draws]),
+          [f'{size} items of the reservoir\n(ranks {first} to {last})', 'negatives drawn from it\n(expected)'])
+  drawn.set(title='(d) the reservoir, and what is drawn from it')
+  examples = explained.get('examples') or [[]] * len(explained['categories'])
+  of_name = dict(zip(explained['categories'], examples))
+  canvas.legend(handles=[patches.Patch(facecolor=colour, label=f'{name}: {", ".join(of_name[name])} ...'
+                                       if of_name.get(name) else str(name)) for colour, name in zip(colours, names)],
+                loc='outside lower center', ncols=2, fontsize='small', frameon=False,
+                title='categories, and some of their items')
 
 
 def _shown(explained: Dict[str, Any]):
@@ -238,5 +280,5 @@ def save_plot(explained: Dict[str, Any], path) -> pathlib.Path:
   """Writes the picture as a PNG file."""
   path = pathlib.Path(path)
   files.make_directory(path.parent)
-  plot(explained).savefig(path, format='png', dpi=110)
+  plot(explained).savefig(path, format='png', dpi=100)
   return path

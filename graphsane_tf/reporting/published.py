@@ -28,7 +28,8 @@ def _values(stem: str) -> Dict[Tuple[str, str], Dict[str, str]]:
 def recall(stems: Sequence[str], dataset: str, method: str) -> Optional[float]:
   """The published average Recall@20 of a method, or None."""
   for stem in stems:
-    columns = _values(stem).get((dataset, method), {})
+    # The paper calls replay by its policy alone.
+    columns = _values(stem).get((dataset, method.removesuffix(' replay')), {})
     for column in ('average', 'recall@20'):
       if column in columns:
         return float(columns[column])

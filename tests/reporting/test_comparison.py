@@ -165,11 +165,12 @@ def test_other_backbones_stand_beside_their_own_fine_tuning(tmp_path):
   shown = {part.stem: part for part in _built(done, 'backbones')}
   assert list(shown) == [f'backbones-{name}-gowalla' for name in ('MGCCF', 'LightGCN', 'PinSage')]
   assert [line['label'] for line in shown['backbones-MGCCF-gowalla'].data] == [
-      'MGCCF Fine Tune', 'MGCCF Uniform', 'MGCCF Uniform-SANE', 'MGCCF Inv_degree', 'MGCCF Inv_degree-SANE']
+      'MGCCF Fine Tune', 'MGCCF Uniform replay', 'MGCCF Uniform replay-SANE', 'MGCCF Inv_degree replay',
+      'MGCCF Inv_degree replay-SANE']
   light = shown['backbones-LightGCN-gowalla']
   assert '% to LightGCN Fine Tune' in light.table['heads'] and len(light.data) == 11
   assert _cell(light.data, 'LightGCN SGCT-SANE')['gain'] == pytest.approx(100 * fake_grid.GAIN)
-  assert any('SANE changed LightGCN Uniform by +10.0 %' in line for line in _told(done, 'backbones'))
+  assert any('SANE changed LightGCN Uniform replay by +10.0 %' in line for line in _told(done, 'backbones'))
 
 
 def test_costs_up_to_the_best_epoch(tmp_path):

@@ -1,10 +1,12 @@
 """The reservoir of a user of a real run, against the log and the sampler's own definitions."""
+import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
 
+import matplotlib.text
 import numpy as np
 import pytest
 
@@ -93,6 +95,25 @@ def test_many_categories_are_added_up(opened):
   many['history'] = rng.integers(0, 5, (3, 40))
   many['reservoir'] = dict(found['reservoir'], category=['c1'] * len(found['reservoir']['item']))
   assert len(inspect.plot(many).axes) == 4
+
+
+def test_a_picture_explains_itself(opened):
+  found = inspect.explain_user(opened, None, opened.interactions.user_ids[_user(opened, 2)])
+  log = opened.interactions
+  place = {item: k for k, item in enumerate(log.item_ids)}
+  for name, examples in zip(found['categories'], found['examples']):
+    assert len(examples) <= 3 and all(log.category_names[log.item_category[place[item]]] == name for item in examples)
+  assert any(found['examples'])
+  # An id that looks like a formula, and a block in which the user has taken nothing.
+  history = np.array(found['history'])
+  history[0] = 0
+  canvas = inspect.plot(dict(found, user='$\\frac{$', history=history))
+  words = [text.get_text() for text in canvas.findobj(matplotlib.text.Text)]
+  assert any('$\\frac{$' in word for word in words) and any('no rows' in word for word in words)
+  assert any(found['examples'][0][0] in word for word in words if found['examples'][0])
+  canvas.savefig(io.BytesIO(), format='png', dpi=20)
+  colours = [[patch.get_facecolor()[:3] for patch in axis.patches] for axis in canvas.axes]
+  assert set(colours[0]) == set(colours[1]) == set(colours[2]) == set(colours[3])
 
 
 def test_command(folder, opened, tmp_path):

@@ -5,7 +5,7 @@ from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.methods import DISTILLERS, FINE_TUNE, with_sane
 from graphsane_tf.runs.grid import Row
 
-_REPLAYS = (Row('Uniform', {'replay': 'uniform'}), Row('Inv_degree', {'replay': 'inverse_degree'}))
+_REPLAYS = (Row('Uniform replay', {'replay': 'uniform'}), Row('Inv_degree replay', {'replay': 'inverse_degree'}))
 
 
 def _rows(label: str, backbone: str, methods: Tuple[Row, ...]) -> Tuple[Row, ...]:

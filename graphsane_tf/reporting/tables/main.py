@@ -13,8 +13,8 @@ EXAMPLES = SANE[SGCT]
 class Main(Table):
   """Recall of each block, a line a method."""
   title = 'Incremental methods with and without SANE'
-  rows = (FINE_TUNE, Row('LSP_s', {'kd': 'lsp'}), Row('Uniform', {'replay': 'uniform'}),
-          Row('Inv_degree', {'replay': 'inverse_degree'}),
+  rows = (FINE_TUNE, Row('LSP_s', {'kd': 'lsp'}), Row('Uniform replay', {'replay': 'uniform'}),
+          Row('Inv_degree replay', {'replay': 'inverse_degree'}),
           *(row for plain in DISTILLERS for row in (plain, SANE[plain])), *PEERS)
   published = ('per_block', 'main')
   in_paper = True
