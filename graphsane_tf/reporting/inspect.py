@@ -39,8 +39,8 @@ def explain_user(run: IncrementalRun, block: Optional[int], user_id: str) -> Dic
   Returns:
     user, block, saved (whether the state is the run's own), categories [K] names, examples [K] lists of a few items of
     each (the newest that the user took, then the first of the reservoir); history [block + 1, K] interactions of each
-    block by category; previous, current, shift, alpha, counts, theta [K]; and reservoir, a dict of lists: item (raw id),
-    rank (when the reservoir was built), score
+    block by category; previous, current, shift, alpha, counts, theta [K]; and reservoir, a dict of lists: item (raw
+    id), rank (when the reservoir was built), score
     (by the finished model), category, probability.
 
   Raises:
