@@ -69,7 +69,7 @@ def run(notebook, folder=FOLDER, kernel='python3', timeout=900):
   """Executes a notebook in a clean kernel and returns it with tidy outputs."""
   import nbclient  # pylint: disable=g-import-not-at-top
   import nbformat  # pylint: disable=g-import-not-at-top
-  done = nbformat.from_dict(notebook)
+  done = nbformat.reads(json.dumps(notebook), 4)
   nbclient.NotebookClient(done, timeout=timeout, kernel_name=kernel,
                           resources={'metadata': {'path': str(folder)}}).execute()
   for cell in done.cells:

@@ -14,7 +14,14 @@ def commands(page: pathlib.Path) -> List[List[str]]:
   """The words of every command in a page's blocks of shell, in order."""
   blocks = re.findall(r'^```bash\n(.*?)^```', page.read_text('utf-8'), re.S | re.M)
   lines = [line for block in blocks for line in block.replace('\\\n', ' ').splitlines()]
-  return [words for line in lines if (words := shlex.split(line, comments=True))]
+  found = []
+  for line in lines:
+    words = shlex.split(line, comments=True)
+    # A setting of the environment may stand before a command.
+    while words and re.match(r'[A-Z_]+=', words[0]):
+      words.pop(0)
+    found += [words] if words else []
+  return found
 
 
 def recipe(target: str) -> List[List[str]]:

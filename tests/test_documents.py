@@ -28,8 +28,9 @@ TRAINS = ('run', 'init', 'tune', 'soak')
 # Flags of programs that are not ours, and of the benchmark's own parser.
 OTHERS = {'help', 'helpfull', 'pyargs', 'quiet', 'model_base_path', 'strict', 'faults', 'sample', 'packages', 'again',
           'long', 'no', 'verify'}
-# Their commands are run by tests/test_extending.py.
+# Their commands are run by tests/test_extending.py, and by the tests of workers in tests/runs.
 GUIDE = documents.ROOT / 'docs' / 'extending.md'
+WORKERS = documents.ROOT / 'docs' / 'distributed.md'
 
 
 @pytest.fixture(name='parsed', scope='module')
@@ -70,7 +71,7 @@ def test_other_programs_are_ours_too():
       elif words[:2] == ['pip', 'install']:
         assert all(re.search(rf'^{extra} =$', extras, re.M) for extra in re.findall(r'\[(\w+)\]', words[-1])), words
       else:
-        assert words[0] in ('.', 'curl') or page == GUIDE and words[0] == 'pytest', words
+        assert words[0] in ('.', 'curl', 'export') or page == GUIDE and words[0] == 'pytest', words
 
 
 def test_every_flag_that_a_text_names_exists(parsed):
@@ -149,7 +150,7 @@ def _ask(words, port):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('page', [page for page in documents.PAGES if page != GUIDE and page.parent.name != 'results'
+@pytest.mark.parametrize('page', [page for page in documents.PAGES if page not in (GUIDE, WORKERS) and page.parent.name != 'results'
                                   and documents.commands(page)], ids=lambda page: page.name)
 def test_every_command_runs(page, tmp_path):
   """In the order of the page, in a folder that has the files it speaks of. `make run` is its recipe."""
