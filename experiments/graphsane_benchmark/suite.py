@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 from graphsane_tf import files
 from graphsane_benchmark import (
     catalogues, figures, logs, memory, peers, preparation, processes, scoring, serving, training)
-from graphsane_tf.data import prepare
+from graphsane_tf.data import drift, prepare
 from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.errors import UserError
@@ -53,6 +53,7 @@ class Suite:
         'rebuild': on(all_three, scoring.rebuild_section),
         'evaluation': on(all_three, scoring.evaluation_section),
         'block': blocks,
+        'tracing': [lambda: training.tracing_section(drift.generate(), repeats)],
         # A start takes seconds, and another to prepare the log.
         'startup': [lambda: processes.startup_section(make('gowalla'), 1 if quick else repeats)],
         'lightgcn': on(('lightgcn',), peers.lightgcn_section),

@@ -1,6 +1,7 @@
 """Sections of the benchmark about training."""
 import math
 import pathlib
+import re
 import tempfile
 import time
 from typing import Iterator, Optional
@@ -10,11 +11,12 @@ import tensorflow as tf
 
 from graphsane_benchmark import bare, plain
 from graphsane_benchmark.figures import Figure, compare, of_rounds
-from graphsane_tf import negatives
+from graphsane_tf import negatives, traced
 from graphsane_tf.blocks.stream import BlockStream
 from graphsane_tf.config import default_config, resolved
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.random import host_generator
+from graphsane_tf.runs import incremental
 from graphsane_tf.training import assembly
 from graphsane_tf.training.block import (
     BlockTrainer, Model, fresh_state, new_model)
@@ -156,6 +158,47 @@ def samplers_section(log: Interactions, repeats: int, **changes) -> Iterator[Fig
     epochs = _Epochs(log, folder, **changes)
     for name in sorted(set(negatives.REGISTRY) - {'uniform', 'sane'}):
       yield from epochs.figures(name, 1.2, repeats, sampler=name)
+
+
+def _beyond_steps(log: Interactions, config, folder) -> float:
+  """Mean seconds of the blocks 2 and later of a run, without those of their steps.
+
+  Two epochs are trained. The second one traces nothing and rebuilds no reservoir: it tells how long steps take.
+  """
+  begun = []
+
+  def said(line):
+    if re.match(r'block \d+: ', line):
+      begun.append(time.perf_counter())
+
+  run = incremental.IncrementalRun(config, log, folder, log=said)
+  run.run()
+  seconds = np.diff([*begun, time.perf_counter()])
+  for index in range(run.stream.num_blocks):
+    records = run.folder.store(index).saved()['records']
+    seconds[index] -= len(records) * len(run.context(index).users) / records[-1]['pairs_per_second']
+  return float(np.mean(seconds[2:]))
+
+
+def tracing_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
+  """What a small block of a run costs beyond its steps, with traces shared by all blocks and without."""
+  recipes = {'SGCT + SANE': {}, 'LightGCN, softmax and memory': {
+      'backbone': 'lightgcn', 'kd': 'none', 'sampler': 'uniform', 'train__loss': 'softmax', 'model__embedding_dim': 64,
+      'memory': 'ease'}}
+  epochs = {f'train__{name}': 2 for name in ('base_epochs', 'base_min_epochs', 'epochs', 'min_epochs')}
+  for name, recipe in recipes.items():
+    config = config_of(**epochs, **recipe, **changes)
+    rounds = []
+    for _ in range(repeats):
+      with tempfile.TemporaryDirectory() as folder:
+        # As in a process that has just begun.
+        traced.forget()
+        ours = _beyond_steps(log, config, pathlib.Path(folder) / 'shared')
+        with traced.alone():
+          rounds.append((ours, _beyond_steps(log, config, pathlib.Path(folder) / 'alone')))
+    yield of_rounds(rounds, section='tracing', shape=log.name, target=('<=', 2.), absolute=True,
+                    name=f'block beyond its steps, {name}, against traces of its own',
+                    note='with its export, test and tables; mean of the blocks after the first incremental one')
 
 
 def block_section(log: Interactions, index: int, epochs: int) -> Iterator[Figure]:

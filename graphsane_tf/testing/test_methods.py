@@ -18,4 +18,4 @@ for _kind, _suite in SUITES.items():
 @pytest.mark.parametrize('kind,name', [
     (kind, name) for kind in runs.CHOICES for name in registry.REGISTRIES[kind].own()])
 def test_a_resumed_run_ends_with_the_same_numbers(kind, name, tmp_path):
-  runs.check_resumes(runs.config_with(kind, name), logs.growing_log(), tmp_path)
+  runs.check_resumes(runs.config_with(kind, name), logs.growing_log(), tmp_path, own_traces=True)

@@ -152,6 +152,13 @@ def test_block_section(log):
   assert figure.ratio > 0 and figure.target == ('<=', .2) and 'block 2, 1 epochs' in figure.note
 
 
+@pytest.mark.slow
+def test_tracing_section(log):
+  small = {'model__embedding_dim': 4, 'train__batch_size': 64}
+  for figure in training.tracing_section(log, 1, **small):
+    assert 0. < figure.ours < figure.other and figure.ratio < 1. and figure.absolute
+
+
 def test_rebuild_is_compared_with_the_users_it_ranks(log):
   figure, = scoring.rebuild_section(log, 1)
   assert f'of {len(np.unique(assembly.context_of(training.config_of(), log, 3).users))} users' in figure.note
