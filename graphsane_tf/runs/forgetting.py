@@ -8,6 +8,7 @@ from graphsane_tf import files
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.data import growing
 from graphsane_tf.errors import UserError
+from graphsane_tf.memory import mixing
 from graphsane_tf.runs import gate
 from graphsane_tf.runs.store import Store, evidences_of
 from graphsane_tf.training import optimizers
@@ -49,6 +50,9 @@ def forget(store: Store, users: Iterable[str], items: Iterable[str], say: Callab
   new = store.versions.next_number()
   sentence = f'{gone[0]:,} users and {gone[1]:,} items forgotten'
   scoring = Scoring(store.config, context, evidences_of(parent))
+  if parent.get('mixture'):
+    # As it is served: rows that were held out have had their say.
+    scoring.mixture = mixing.Mixture(**parent['mixture'])
   move = parent.get('move', 'trained')
   scorer = gate.scorer_of(move, scoring, model.backbone.representer(model.graph)(),
                           kept.interactions.time)
