@@ -115,6 +115,9 @@ def default_config() -> config_dict.ConfigDict:
   c.train.min_epochs = 3
   # Epochs without a better validation Recall@20 before training stops.
   c.train.patience = 2
+  # 'adam', or 'lazy_adam', which leaves rows of the tables that a step does not need as they are: for tables that are
+  # much larger than a batch, with sampled propagation.
+  c.train.optimizer = 'adam'
   # Adam's moments of new users and items: 'zeros' among older ones, or 'corrected' by their own number of steps.
   c.train.new_row_moments = 'zeros'
   # Validate an incremental block's model before it is trained, too (old weights, today's graph, new rows as they
@@ -365,6 +368,9 @@ def _check_together(c: config_dict.ConfigDict) -> None:
   if c.memory_options.offset and (c.full_retrain or c.train.loss != 'bpr'):
     raise UserError('config.memory_options.offset is for blocks that go on from the one before with triplet losses: '
                     'leave out --full_retrain, and set --config.train.loss=bpr.')
+  if c.train.optimizer == 'lazy_adam' and (c.model.propagation != 'sampled' or c.train.new_row_moments != 'zeros'):
+    raise UserError('config.train.optimizer=lazy_adam updates the rows that a step has sampled: set '
+                    '--config.model.propagation=sampled and --config.train.new_row_moments=zeros.')
   # Without a sampler all negatives are uniform, however few.
   if c.sampler != 'uniform' and c.train.num_sampler_negatives > c.train.num_negatives:
     raise UserError(f'config.train.num_sampler_negatives is {c.train.num_sampler_negatives}; it must be '

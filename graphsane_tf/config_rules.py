@@ -156,6 +156,7 @@ RULES: Dict[str, Rule] = {
     'train.epochs': COUNT_OR_0,
     'train.min_epochs': COUNT_OR_0,
     'train.patience': COUNT_OR_0,
+    'train.optimizer': one_of('adam', 'lazy_adam'),
     'train.new_row_moments': one_of('zeros', 'corrected'),
     'train.epoch_zero': SWITCH,
     'train.loss': one_of('bpr', 'softmax'),

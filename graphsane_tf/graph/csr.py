@@ -1,5 +1,6 @@
 """Neighbour tables in compressed sparse row form."""
 import dataclasses
+import tempfile
 
 import numpy as np
 import scipy.sparse
@@ -33,6 +34,14 @@ class Csr:
 
   def transposed(self) -> 'Csr':
     return from_pairs(self.indices, self.rows(), self.num_columns, self.num_rows)
+
+  def mapped(self) -> 'Csr':
+    """The same table with its neighbours in a file that vanishes with it: the system reads what is needed."""
+    with tempfile.TemporaryFile() as stream:
+      indices = np.memmap(stream, np.int32, 'w+', shape=self.indices.shape)
+    indices[:] = self.indices
+    indices.flush()
+    return dataclasses.replace(self, indices=indices)
 
   def matrix(self) -> scipy.sparse.csr_matrix:
     """The binary [num_rows, num_columns] float32 matrix."""

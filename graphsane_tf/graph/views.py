@@ -5,7 +5,9 @@ named by their two ends: 'ui' leads from users to the items they took, 'iu' back
 nearest neighbours of the same kind.
 """
 import abc
-from typing import Callable, Dict, List, Optional, Tuple
+import contextlib
+import threading
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -15,6 +17,9 @@ from graphsane_tf.random import Seeds
 
 # The rows of a few nodes are computed alone if they have less than one in this many of the edges.
 _PART = 3
+
+# From so many edges on, neighbours are in a memory-mapped file.
+_MAPPED_EDGES = 1 << 25
 
 Rows = Callable[[Optional[tf.Tensor]], tf.Tensor]
 
@@ -42,8 +47,13 @@ class Relation:
     self.num_rows, self.num_columns, self.num_edges = (
         tf.constant(size, tf.int32) for size in (table.num_rows, table.num_columns, len(table.indices)))
     self.indptr = tf.constant(table.indptr, tf.int64)
-    # One entry more than there are edges, so that even an empty table can be gathered from.
-    self.indices = tf.constant(np.append(table.indices, 0), tf.int32)
+    if len(table.indices) >= _MAPPED_EDGES:
+      self.table = table = table.mapped()
+      # Without a copy.
+      self.indices = tf.experimental.dlpack.from_dlpack(np.asarray(table.indices).__dlpack__())
+    else:
+      # One entry more than there are edges, so that even an empty table can be gathered from.
+      self.indices = tf.constant(np.append(table.indices, 0), tf.int32)
     degree = table.degree.astype(np.float32)
     self.degree = tf.constant(degree)
     self.inverse_degree = tf.constant((1. / np.maximum(degree, 1.))[:, None])
@@ -99,13 +109,13 @@ class Graph:
   host = ('edges',)
 
   def __init__(self, edges: csr.Csr, num_knn: int):
-    self.edges = edges
     back = edges.transposed()
     tables = {'ui': edges, 'iu': back}
     if num_knn:
       tables['uu'] = knn.cosine_neighbours(edges, num_knn)
       tables['ii'] = knn.cosine_neighbours(back, num_knn)
     self.relations: Dict[str, Relation] = {name: Relation(table) for name, table in tables.items()}
+    self.edges = self.relations['ui'].table
     self._nearest: Dict[Tuple[str, int], Relation] = {}
     self._reverse = {'ui': self.relations['iu'], 'iu': self.relations['ui']}
     for name in ('uu', 'ii'):
@@ -177,15 +187,37 @@ def draw_neighbours(relation: Relation, nodes: tf.Tensor, fanout: int, seed: tf.
   return neighbours, drawn
 
 
+class _RowGradients(threading.local):
+  """Whether `take` is being traced for gradients of single rows."""
+  wanted = False
+
+
+_ROW_GRADIENTS = _RowGradients()
+
+
+@contextlib.contextmanager
+def row_gradients(wanted: bool) -> Iterator[None]:
+  """While it is open, gradients of variables that views look rows up in are `tf.IndexedSlices` of these rows.
+
+  A dense gradient costs as much as the whole table, however few rows a step needs.
+  """
+  before, _ROW_GRADIENTS.wanted = _ROW_GRADIENTS.wanted, wanted
+  try:
+    yield
+  finally:
+    _ROW_GRADIENTS.wanted = before
+
+
 class Table:
   """Rows that are there for all nodes.
 
   Attributes:
-    at_hand: whether a view need not find out whose rows it needs of them; it must if they are on servers.
+    at_hand: whether a view need not find out whose rows it needs of them; it must if they are on servers, and if
+      `row_gradients` are wanted.
   """
 
   def __init__(self, rows):
-    self.at_hand = not _on_servers(rows)
+    self.at_hand = not _on_servers(rows) and not (_ROW_GRADIENTS.wanted and isinstance(rows, tf.Variable))
     self._rows = tf.convert_to_tensor(rows) if self.at_hand else rows
 
   def __call__(self, nodes: Optional[tf.Tensor]) -> tf.Tensor:
@@ -269,6 +301,8 @@ def take(table, nodes: Optional[tf.Tensor]) -> tf.Tensor:
   """Rows of a table, or the table itself when `nodes` is None."""
   if _on_servers(table) and nodes is not None:
     return tf.nn.embedding_lookup(table, nodes)
+  if _ROW_GRADIENTS.wanted and nodes is not None and isinstance(table, tf.Variable):
+    return tf.gather(table, nodes)
   table = tf.convert_to_tensor(table)
   return table if nodes is None else products.rows_at(table, nodes)
 

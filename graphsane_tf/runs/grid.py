@@ -241,6 +241,9 @@ class _Processes:
       self._running.add(process)
     try:
       return process.wait()
+    except BaseException:
+      process.terminate()
+      raise
     finally:
       with self._lock:
         self._running.discard(process)

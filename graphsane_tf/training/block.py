@@ -125,6 +125,8 @@ class BlockTrainer:
     if config.memory_options.offset and previous is not None and before is not None:
       user_vectors, item_vectors = previous.backbone.representer(previous.graph)()
       offsets = before.offsets(user_vectors, item_vectors, context, config.memory_options.offset)
+    if workers.current().strategy is not None and train.optimizer == 'lazy_adam':
+      raise UserError('--config.train.optimizer=lazy_adam runs on one device: leave out --strategy, or set adam.')
     self.propagation = choose_propagation(config, self.model.graph)
     self.step = TrainStep(config, context, self.model.graph, backbone, self.sampler, self.distiller,
                           update, self.propagation, offsets, strategy)

@@ -58,16 +58,31 @@ class Update:
     return self._epsilon
 
   def apply_gradients(self, pairs) -> None:
-    """One step, from (gradient, variable) pairs; gradients are dense."""
+    """One step, from (gradient, variable) pairs; of a gradient of single rows, other rows and moments stay."""
     step = tf.cast(self.iterations + 1, tf.float32)
     betas = [tf.convert_to_tensor(beta) for beta in self._betas]
     for gradient, variable in pairs:
       first, second = self.slots(variable)
+      if isinstance(gradient, tf.IndexedSlices):
+        self._apply_rows(gradient, variable, step)
+        continue
       tf.raw_ops.ResourceApplyAdam(
           var=variable.handle, m=first.handle, v=second.handle, beta1_power=tf.pow(betas[0], step),
           beta2_power=tf.pow(betas[1], step), lr=tf.convert_to_tensor(self._rate), beta1=betas[0], beta2=betas[1],
           epsilon=tf.constant(self._epsilon, tf.float32), grad=gradient)
     self.iterations.assign_add(1)
+
+  def _apply_rows(self, gradient: tf.IndexedSlices, variable: tf.Variable, step: tf.Tensor) -> None:
+    """Lazy Adam: Adam itself moves all rows on by their moments, which costs as much as the whole table."""
+    rows, place = tf.unique(gradient.indices)
+    gradient = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+    slots = self.slots(variable)
+    moments = [beta * tf.gather(slot, rows) + (1. - beta) * value
+               for beta, slot, value in zip(self._betas, slots, (gradient, gradient ** 2))]
+    for slot, moment in zip(slots, moments):
+      slot.scatter_update(tf.IndexedSlices(moment, rows))
+    variable.scatter_sub(tf.IndexedSlices(
+        self.rate(step) * moments[0] / (tf.sqrt(moments[1]) + self.epsilon), rows))
 
 
 class NewRows:

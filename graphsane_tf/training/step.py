@@ -194,13 +194,14 @@ class TrainStep:
     return choice, keep(item_places, first), dataclasses.replace(batch, negatives=negatives), offset
 
   def _update(self, view, users, positives, seeds):
-    with tf.GradientTape() as tape:
+    lazy = self._config.train.optimizer == 'lazy_adam'
+    with tf.GradientTape() as tape, views.row_gradients(lazy):
       losses = self.losses(view, users, positives, seeds)
       # Not tf.add_n: graph optimisation may turn it into a sum in order of arrival.
       total = sum(losses.values())
     gradients = tape.gradient(total, self.variables)
-    # A batch touches most rows of a table, and Adam's dense update is one fused pass.
-    pairs = [(tf.convert_to_tensor(gradient), variable)
+    # Unless tables are large, a batch touches most rows of them, and Adam's dense update is one fused pass.
+    pairs = [(gradient if lazy else tf.convert_to_tensor(gradient), variable)
              for gradient, variable in zip(gradients, self.variables) if gradient is not None]
     gradients, values = self.split.total(([gradient for gradient, _ in pairs], dict(losses, loss=total)))
     self.split.apply(self._optimizer, list(zip(gradients, (variable for _, variable in pairs))))
