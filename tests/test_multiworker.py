@@ -112,7 +112,8 @@ def straight(tmp_path_factory):
   """Flags, and the folder of a run of a base block by two workers that nobody has disturbed."""
   folder = tmp_path_factory.mktemp('straight')
   words = ['run', '--dataset=drift', '--drift_size=small', '--config=tiny', '--backbone=lightgcn', '--block=0',
-           '--base_epochs=12', '--config.train.base_min_epochs=12', '--config.model.propagation=sampled', '--workdir=run']
+           '--base_epochs=12', '--config.train.base_min_epochs=12', '--config.model.propagation=sampled',
+           '--workdir=run']
   _end(_workers(words, folder), folder)
   return words, folder / 'run'
 
