@@ -204,7 +204,7 @@ class TrainStep:
     pairs = [(gradient if lazy else tf.convert_to_tensor(gradient), variable)
              for gradient, variable in zip(gradients, self.variables) if gradient is not None]
     gradients, values = self.split.total(([gradient for gradient, _ in pairs], dict(losses, loss=total)))
-    self.split.apply(self._optimizer, list(zip(gradients, (variable for _, variable in pairs))))
+    self._optimizer.apply_gradients(list(zip(gradients, (variable for _, variable in pairs))))
     return values
 
   def _norms(self, view, users, positives, seeds):

@@ -73,10 +73,6 @@ class Alone:
     """Sums over all replicas, of a structure of tensors that all have."""
     return values
 
-  def apply(self, optimizer, pairs: Sequence[Tuple[tf.Tensor, tf.Variable]]) -> None:
-    """One step of an optimizer with gradients that are the same on all."""
-    optimizer.apply_gradients(pairs)
-
 
 class Replicas(Alone):
   """A step that replicas share; all but `run` and `view` are called inside of `run`."""
@@ -137,9 +133,6 @@ class Replicas(Alone):
 
   def total(self, values):
     return tf.distribute.get_replica_context().all_reduce(_SUM, values)
-
-  def apply(self, optimizer, pairs):
-    optimizer.apply_gradients(pairs, experimental_aggregate_gradients=False)
 
 
 class _PartView(views.SampledView):
