@@ -118,7 +118,7 @@ class BlockTrainer:
     variables = [*backbone.trainable_variables, *self.sampler.trainable_variables]
     self.model.optimizer._create_all_weights(variables)  # pylint: disable=protected-access
     strategy = workers.current().strategy
-    update: Any = self.model.optimizer if strategy else optimizers.Update(self.model.optimizer, variables)
+    update: Any = optimizers.Update(self.model.optimizer, variables)
     if previous is not None and train.new_row_moments == 'corrected':
       update = optimizers.NewRows(update, previous.backbone.named_variables(), backbone.named_variables())
     offsets = None
