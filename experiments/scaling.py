@@ -69,7 +69,7 @@ def measure():
   fellows = workers.current()
   if fellows.count > 1:
     send = tf.function(lambda: fellows.strategy.run(lambda: [
-        tf.reduce_sum(strategies.of(fellows.strategy).total(tf.zeros(shape))) for shape in sent]), autograph=False)
+        tf.reduce_sum(total(trainer.step.split, tf.zeros(shape))) for shape in sent]), autograph=False)
     send()
     began = _clocks()
     for _ in range(values.steps):
