@@ -10,12 +10,21 @@ import pytest
 
 import graphsane_tf  # pylint: disable=unused-import
 import graphsane_tf.testing.plugin  # pylint: disable=unused-import  # Assertions in its checks are explained.
+from tests import forked
 
 # The benchmark is a package beside the mains that use it.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / 'experiments'))
 _LONG = ('test_run_incremental.py', 'test_extending.py', 'test_leaks.py', 'test_incremental.py', 'test_methods.py',
          'test_notebooks.py', 'test_tuning.py')
 _BEGIN, _END = '<!-- faults: written by `make reliability` -->', '<!-- end of faults -->'
+
+
+@pytest.fixture(name='forked', scope='session')
+def forked_fixture(tmp_path_factory):
+  """Starts commands without waiting for the import of TensorFlow."""
+  server = forked.Server(tmp_path_factory.mktemp('forked'))
+  yield server
+  server.close()
 
 
 def pytest_addoption(parser):

@@ -162,7 +162,9 @@ def sample(everything: List[Mutant], size: int, seed: int) -> List[Mutant]:
     for path in rest[:wanted - sum(counts.values())]:
       counts[path] += 1
     for path, found in files.items():
-      chosen += random.Random(f'{seed}:{path}').sample(found, counts[path])
+      # A larger sample has the smaller one's mutants and more.
+      random.Random(f'{seed}:{path}').shuffle(found)
+      chosen += found[:counts[path]]
   random.Random(seed).shuffle(chosen)
   return chosen
 
@@ -188,6 +190,12 @@ class Results:
         entry = json.loads(line)
         self.known[entry['key']] = entry
 
+  def killers(self, path: str) -> List[str]:
+    """Names of the tests that have noticed faults in a file, the most frequent one first."""
+    return [name for name, _ in collections.Counter(
+        entry['failed'] for entry in self.known.values()
+        if entry['outcome'] == 'killed' and entry.get('path') == path).most_common()]
+
   def add(self, key: str, **entry) -> None:
     self.known[key] = {'key': key, **entry}
     with open(self._path, 'a') as file:
@@ -197,10 +205,11 @@ class Results:
 
 
 class _Watch:
-  """A plugin for pytest: tests in the order of the command line, each with a limit, and which one failed."""
+  """A plugin for pytest: tests that are likely to fail first, each with a limit, and which one failed."""
 
-  def __init__(self, tests: List[str], failed: pathlib.Path):
+  def __init__(self, tests: List[str], first: List[str], failed: pathlib.Path):
     self._paths = [os.path.abspath(test.split('::')[0]) for test in tests]
+    self._first = {name: place for place, name in enumerate(first)}
     self._failed = failed
 
   def _place(self, path) -> int:
@@ -209,7 +218,7 @@ class _Watch:
   @pytest.hookimpl(trylast=True)
   def pytest_collection_modifyitems(self, items):
     """Whatever conftest.py wants."""
-    items.sort(key=lambda item: self._place(item.path))
+    items.sort(key=lambda item: (self._first.get(item.nodeid, len(self._first)), self._place(item.path)))
 
   def pytest_runtest_logstart(self):
     # Seconds of this process, so that it does not matter what else the machine does; its end is SIGPROF.
@@ -239,12 +248,13 @@ class Server:
     import tf_keras
     sys.dont_write_bytecode = True
 
-  def run(self, tests: List[str], keyword: str) -> Tuple[str, float, str]:
+  def run(self, tests: List[str], keyword: str, first: List[str] = ()) -> Tuple[str, float, str]:
     """Runs tests until one fails.
 
     Args:
       tests: files, folders or pytest's names of tests, in the order in which they are run.
       keyword: what is run of them (pytest's -k); '' is everything.
+      first: pytest's names of those of them that are run before the others.
 
     Returns:
       'killed', 'survived' or 'timeout', the seconds, and pytest's name of what failed.
@@ -253,7 +263,7 @@ class Server:
     self._failed.unlink(missing_ok=True)
     child = os.fork()
     if not child:
-      self._test(tests, keyword)
+      self._test(tests, keyword, first)
     while True:
       pid, status = os.waitpid(child, os.WNOHANG)
       seconds = time.monotonic() - started
@@ -273,7 +283,7 @@ class Server:
     # Without a name the process has died, or pytest has: the first tests must have done it.
     return 'killed', seconds, self._failed.read_text() if self._failed.exists() else tests[0]
 
-  def _test(self, tests, keyword):
+  def _test(self, tests, keyword, first):
     """The child's life."""
     code = 9
     try:
@@ -285,7 +295,7 @@ class Server:
       signal.setitimer(signal.ITIMER_PROF, _LIMIT)
       code = pytest.main(
           ['-q', '-x', '--tb=line', '-o', 'addopts=', '-p', 'no:cacheprovider', '-m', 'not slow', '-k',
-           keyword, *tests], plugins=[_Watch(tests, self._failed)])
+           keyword, *tests], plugins=[_Watch(tests, list(first), self._failed)])
     finally:
       os._exit(int(code))
 
@@ -323,7 +333,7 @@ def run(chosen: List[Mutant], folder: pathlib.Path, again: bool, long: bool) -> 
     planted = mutated(code, mutant)
     try:
       path.write_text(planted)
-      outcome, seconds, failed = server.run(tests, keyword)
+      outcome, seconds, failed = server.run(tests, keyword, results.killers(mutant.path))
     finally:
       path.write_text(code)
     lines = zip(code.splitlines(), planted.splitlines())

@@ -1,10 +1,7 @@
 """docs/extending.md: its files are loaded as plugins, pass the behaviour suite, and its commands work."""
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -35,11 +32,10 @@ def _loaded(plugins):
     yield
 
 
-def _run(words, folder):
-  """A command in a process of its own, as an installed package would run it."""
-  program = {'graphsane': 'graphsane_tf', 'pytest': 'pytest'}[words[0]]
-  return subprocess.run([sys.executable, '-m', program, *words[1:]], cwd=folder, text=True, capture_output=True,
-                        check=False, env={**os.environ, 'PYTHONPATH': str(guide.ROOT)})
+@pytest.fixture(name='run')
+def _run(forked):
+  """Runs a command as an installed package would."""
+  return lambda words, folder: forked.run({'graphsane': 'graphsane_tf'}.get(words[0], words[0]), *words[1:], cwd=folder)
 
 
 def test_every_kind_has_a_file(loaded):
@@ -47,10 +43,10 @@ def test_every_kind_has_a_file(loaded):
   assert kinds >= {'sampler', 'distiller', 'backbone', 'replay policy', 'clustering', 'peer', 'table'}
 
 
-def test_files_pass_the_behaviour_suite(plugins, tmp_path):
+def test_files_pass_the_behaviour_suite(run, plugins, tmp_path):
   """In a fresh process, with nothing of the checkout's tests."""
   words = [word for word in guide.commands()[0] if not word.startswith('--plugin')]
-  result = _run([*words, *(f'--plugin={plugins / name}' for name in guide.files())], tmp_path)
+  result = run([*words, *(f'--plugin={plugins / name}' for name in guide.files())], tmp_path)
   assert result.returncode == 0, result.stdout[-3000:] + result.stderr
   tested = result.stdout
   assert 'tested: sampler mypop, ' in tested and not re.search(r'skipped|failed', tested)
@@ -59,38 +55,38 @@ def test_files_pass_the_behaviour_suite(plugins, tmp_path):
 
 @pytest.mark.parametrize('words', [words for words in guide.commands() if words[:2] == ['graphsane', 'run']],
                          ids=lambda words: words[2])
-def test_commands_are_understood(plugins, words):
+def test_commands_are_understood(run, plugins, words):
   """Up to the number of the block, which is looked at after all other flags."""
-  result = _run([*words, '--block=last'], plugins)
+  result = run([*words, '--block=last'], plugins)
   assert (result.returncode, result.stderr) == (2, 'error: --block=last is neither all nor a number.\n')
 
 
-def test_methods_train_together_and_the_run_needs_them_later(plugins, tmp_path):
+def test_methods_train_together_and_the_run_needs_them_later(run, plugins, tmp_path):
   flags = [f'--plugin={plugins / name}' for name in ('mypop.py', 'cosine.py', 'mix.py', 'recent.py')]
   chosen = ['--sampler=mypop', '--config.mypop.power=0.5', '--kd=cosine', '--backbone=mix',
             '--config.model.mix.share=0.3', '--replay=recent', '--dataset=drift', '--workdir=run', *SMALL]
-  result = _run(['graphsane', 'run', *flags, *chosen], tmp_path)
+  result = run(['graphsane', 'run', *flags, *chosen], tmp_path)
   assert result.returncode == 0, result.stderr
   losses = (tmp_path / 'run' / 'metrics.jsonl').read_text()
   assert '"mypop"' in losses and '"cosine"' in losses
   saved = json.loads((tmp_path / 'run' / 'config.json').read_text())['config']
   assert saved['mypop'] == {'power': .5} and saved['model']['mix'] == {'share': .3}
-  again = _run(['graphsane', 'run', *flags, *chosen], tmp_path)
+  again = run(['graphsane', 'run', *flags, *chosen], tmp_path)
   assert again.returncode == 0 and 'block 3 is finished already.' in again.stdout
   for words in (['audit', '--run=run'], ['inspect', '--run=run', '--user=u00012']):
-    result = _run(['graphsane', *words], tmp_path)
+    result = run(['graphsane', *words], tmp_path)
     assert result.returncode == 2 and re.fullmatch(
         r'error: run/config\.json names config\.backbone=mix, which the package does not have: give the file that '
         r'registers it with --plugin=FILE\.py\.\n', result.stderr), result.stderr
   # A base block of a model with other options is no base of this one.
   other = [word.replace('0.3', '0.4').replace('=run', '=other') for word in chosen]
-  result = _run(['graphsane', 'run', *flags, *other, '--base_from=run'], tmp_path)
+  result = run(['graphsane', 'run', *flags, *other, '--base_from=run'], tmp_path)
   assert result.returncode == 2 and 'is of another model (model.mix.share: 0.3 -> 0.4)' in result.stderr
 
 
-def test_methods_are_rows_of_a_table(plugins):
+def test_methods_are_rows_of_a_table(run, plugins):
   words = next(words for words in guide.commands() if words[1] == 'reproduce')
-  result = _run([*words, '--dry_run'], plugins)
+  result = run([*words, '--dry_run'], plugins)
   assert result.returncode == 0, result.stderr
   assert all(name in result.stdout for name in (' sgct-mypop ', ' cosine-cosine.weight=0.3 ', ' sgct-dns '))
 
@@ -101,8 +97,8 @@ def test_methods_are_rows_of_a_table(plugins):
     ('run', '--config.mypop.power=high', "flag --config.mypop.power=high: .*'high'"),
     ('run', '--config.mypop.size=3', "no field 'mypop.size'; did you mean config.mypop.power"),
     ('tune', '--config.mypop.power=-1', r'config\.mypop\.power is -1\.0; it must be at least 0\.')])
-def test_a_bad_option_is_one_sentence(plugins, command, flag, sentence):
-  result = _run(['graphsane', command, '--plugin=mypop.py', '--dataset=drift', '--sampler=mypop', flag], plugins)
+def test_a_bad_option_is_one_sentence(run, plugins, command, flag, sentence):
+  result = run(['graphsane', command, '--plugin=mypop.py', '--dataset=drift', '--sampler=mypop', flag], plugins)
   assert result.returncode == 2 and len(result.stderr.splitlines()) == 1
   assert re.match(f'error: .*{sentence}', result.stderr), result.stderr
 
@@ -141,10 +137,10 @@ def test_a_folder_of_a_method_that_is_gone(plugins, tmp_path):
 @pytest.mark.parametrize('text,sentence', [
     (None, r'there is no method to test: give a file that registers one with --plugin=FILE\.py\.'),
     ('x = 1\n', 'there is no method to test'), ('x = (\n', r'mine\.py, line 1: SyntaxError')])
-def test_the_suite_says_that_there_is_nothing_to_test(tmp_path, text, sentence):
+def test_the_suite_says_that_there_is_nothing_to_test(run, tmp_path, text, sentence):
   words = ['pytest', '-p', 'graphsane_tf.testing.plugin', '--pyargs', 'graphsane_tf.testing']
   if text is not None:
     (tmp_path / 'mine.py').write_text(text)
     words.append('--plugin=mine.py')
-  result = _run(words, tmp_path)
+  result = run(words, tmp_path)
   assert result.returncode == 4 and re.search(sentence, result.stderr), result.stderr

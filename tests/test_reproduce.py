@@ -170,19 +170,20 @@ def _command(*arguments):
   return [sys.executable, str(ROOT / 'experiments' / 'reproduce.py'), *arguments]
 
 
-def _run(*arguments, cwd):
-  return subprocess.run(_command(*arguments), cwd=cwd, capture_output=True, text=True, check=False,
-                        env={**os.environ, 'PYTHONPATH': str(ROOT)})
+@pytest.fixture(name='run')
+def _run(forked):
+  return lambda *arguments, cwd: forked.run(*_command(*arguments)[1:], cwd=cwd)
 
 
-def test_dry_run_and_mistakes(tmp_path):
+def test_dry_run_and_mistakes(run, tmp_path):
   (tmp_path / 'log.csv').write_text('user,item,timestamp\n')
-  result = _run('--what=all', '--datasets=drift,tafeng=log.csv', '--drift_size=small', '--seeds=2',
+  result = run('--what=all', '--datasets=drift,tafeng=log.csv', '--drift_size=small', '--seeds=2',
                 '--dry_run', cwd=tmp_path)
   assert result.returncode == 0, result.stderr
-  assert result.stdout.count('to do') == 2 * 2 * 40 + 1
+  # Peers have no seeds.
+  assert result.stdout.count('to do') == 2 * (40 + 34) + 1
   assert not (tmp_path / 'runs').exists()
-  wrong = _run('--what=magic', '--dry_run', cwd=tmp_path)
+  wrong = run('--what=magic', '--dry_run', cwd=tmp_path)
   assert wrong.returncode == 2 and wrong.stderr.startswith('error: --what=magic')
 
 
@@ -198,12 +199,12 @@ class Mine(tables.Table):
 '''
 
 
-def test_a_table_in_a_file_of_the_users_own(tmp_path):
+def test_a_table_in_a_file_of_the_users_own(run, tmp_path):
   (tmp_path / 'mine.py').write_text(PLUGIN)
-  shown = _run('--what=mine', '--plugin=mine.py', '--dry_run', cwd=tmp_path)
+  shown = run('--what=mine', '--plugin=mine.py', '--dry_run', cwd=tmp_path)
   assert shown.returncode == 0, shown.stderr
   assert [line.split()[5] for line in shown.stdout.splitlines()[:-1]] == ['base', 'sgct', 'sgct-dns']
-  listed = _run('--what=', '--plugin=mine.py', '--dry_run', cwd=tmp_path)
+  listed = run('--what=', '--plugin=mine.py', '--dry_run', cwd=tmp_path)
   assert listed.returncode == 2 and 'movers, mine and all' in listed.stderr
   # From runs on disk to files and report.
   plain, mine = grid.Row('', {'kd': 'sgct'}), grid.Row('', {'kd': 'sgct', 'sampler': 'dns'})
@@ -211,8 +212,8 @@ def test_a_table_in_a_file_of_the_users_own(tmp_path):
   for cell in grid.cells([plain, mine], {'drift': data}, 2, tmp_path / 'runs', (), ['mine.py']):
     fake_grid.write_cell(cell)
     cell.save_note(2.)
-  made = _run('--what=mine', '--plugin=mine.py', '--seeds=2', '--workdir=runs', '--drift_size=small',
-              '--write=pages', cwd=tmp_path)
+  made = run('--what=mine', '--plugin=mine.py', '--seeds=2', '--workdir=runs', '--drift_size=small',
+             '--write=pages', cwd=tmp_path)
   assert made.returncode == 0, made.stderr
   assert '6 of 6 cells are finished already.' in made.stdout and '| Mine |' in made.stdout
   assert ('```bash\ngraphsane reproduce --what=mine --datasets=drift --seeds=2 --drift_size=small --plugin=mine.py\n```'
@@ -222,17 +223,17 @@ def test_a_table_in_a_file_of_the_users_own(tmp_path):
 
 
 @pytest.mark.fault('broken plugin')
-def test_a_plugin_that_fails(tmp_path):
+def test_a_plugin_that_fails(run, tmp_path):
   (tmp_path / 'broken.py').write_text('import nothing_of_this_name\n')
   for name, words in (('broken.py', 'error: broken.py, line 1: ModuleNotFoundError: '),
                       ('absent.py', 'error: --plugin=absent.py does not exist; ')):
-    result = _run(f'--plugin={name}', '--dry_run', cwd=tmp_path)
+    result = run(f'--plugin={name}', '--dry_run', cwd=tmp_path)
     assert result.returncode == 2 and result.stderr.startswith(words) and not (tmp_path / 'runs').exists()
 
 
-def test_a_broken_log_is_reported_at_the_end(tmp_path):
+def test_a_broken_log_is_reported_at_the_end(run, tmp_path):
   (tmp_path / 'log.csv').write_text('user,item,timestamp\na,b,noon\n')
-  result = _run('--what=ablation', '--datasets=mine=log.csv', '--workdir=grid', cwd=tmp_path)
+  result = run('--what=ablation', '--datasets=mine=log.csv', '--workdir=grid', cwd=tmp_path)
   assert result.returncode == 1
   assert '8 failed:' in result.stderr and 'base.log' in result.stderr
   assert 'line 2' in (tmp_path / 'grid' / 'mine' / 'seed0' / 'base.log').read_text()
@@ -249,7 +250,7 @@ def _epochs(workdir):
 
 
 @pytest.mark.slow
-def test_everything_interrupted_and_resumed(tmp_path):
+def test_everything_interrupted_and_resumed(run, tmp_path):
   arguments = ['--what=all', '--datasets=drift', '--drift_size=small', '--seeds=1',
                '--workdir=grid', f'--extra={TINY}']
   place = tmp_path / 'grid' / 'drift' / 'seed0'
@@ -263,7 +264,7 @@ def test_everything_interrupted_and_resumed(tmp_path):
         time.sleep(.05)
       process.send_signal(sign)
   before = {path: path.stat().st_mtime_ns for path in place.glob('*/results.json')}
-  done = _run(*arguments, cwd=tmp_path)
+  done = run(*arguments, cwd=tmp_path)
   assert done.returncode == 0, done.stdout + done.stderr
   assert not [path for path, stamp in before.items() if path.parent.name in ('base', 'fine_tune')
               and path.stat().st_mtime_ns != stamp]
@@ -279,6 +280,6 @@ def test_everything_interrupted_and_resumed(tmp_path):
   study = json.loads((tmp_path / 'grid' / 'case_study-drift.json').read_text())['data']
   assert {row['label'] for row in study} == {row.label for row in tables.REGISTRY['case_study'].rows}
   assert 'SANE changed SGCT by' in (tmp_path / 'grid' / 'report.html').read_text()
-  again = _run(*arguments, cwd=tmp_path)
+  again = run(*arguments, cwd=tmp_path)
   assert '40 of 40 cells are finished already.' in again.stdout
   assert _epochs(tmp_path / 'grid') == epochs and ' of grid/' not in again.stdout

@@ -5,7 +5,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -17,17 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 SMALL = ['--embedding_dim=8', '--batch_size=512', '--base_epochs=2', '--epochs=2']
 
 
-def command(*arguments):
-  return [sys.executable, str(ROOT / 'experiments' / 'run_incremental.py'), *map(str, arguments)]
-
-
-def environment():
-  return {**os.environ, 'PYTHONPATH': str(ROOT)}
-
-
-def run(*arguments, cwd):
-  return subprocess.run(command(*arguments), cwd=cwd, env=environment(), capture_output=True,
-                        text=True, check=False)
+SCRIPT = ROOT / 'experiments' / 'run_incremental.py'
 
 
 def trainable_log(seed=0, rows=900):
@@ -103,60 +92,32 @@ MISTAKES = {
                             'cannot create the folder'),
     'stray word': (['run'], "'run' is not a flag"),
 }
-# Imports TensorFlow once and then forks a process for each case, which saves most of the time.
-FORK = """
-import json, os, runpy, sys, graphsane_tf, tensorflow
-script, cases = sys.argv[1], json.loads(sys.argv[2])
-for folder, arguments in cases:
-  if not os.fork():
-    os.chdir(folder)
-    for number, name in ((1, 'stdout'), (2, 'stderr')):
-      os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o644), number)
-    sys.argv = [script, *arguments]
-    code = 0
-    try:
-      runpy.run_path(script, run_name='__main__')
-    except SystemExit as stop:
-      code = stop.code or 0
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-  with open(os.path.join(folder, 'code'), 'w') as stream:
-    stream.write(str(os.waitstatus_to_exitcode(os.wait()[1])))
-"""
-
-
-def run_all(cases):
-  """Runs {folder: arguments} one after the other; each folder then has stdout, stderr and code."""
-  listed = json.dumps([(str(folder), arguments) for folder, arguments in cases.items()])
-  subprocess.run([sys.executable, '-c', FORK, command()[1], listed], env=environment(), check=True)
-
 
 @pytest.fixture(name='formats', scope='module')
-def formats_fixture(tmp_path_factory):
+def formats_fixture(forked, tmp_path_factory):
   cases = {}
   for name in FORMATS:
     folder = tmp_path_factory.mktemp(name)
     getattr(raw_files, f'write_{name}')(folder / 'data' / name, *trainable_log())
-    cases[folder] = [f'--dataset={name}', '--min_user_interactions=2', '--min_item_interactions=2',
-                     '--block=0', '--workdir=run', *SMALL]
-  run_all(cases)
-  return dict(zip(FORMATS, cases))
+    cases[name] = folder, forked.run(
+        SCRIPT, f'--dataset={name}', '--min_user_interactions=2', '--min_item_interactions=2', '--block=0',
+        '--workdir=run', '--backbone=lightgcn', *SMALL, cwd=folder)
+  return cases
 
 
 @pytest.mark.parametrize('name', FORMATS)
 def test_each_raw_format_goes_through_to_a_saved_model(name, formats):
-  folder = formats[name]
-  assert (folder / 'code').read_text() == '0', (folder / 'stderr').read_text()
-  assert 'warning:' in (folder / 'stdout').read_text()  # The paper's log is larger than this one.
+  folder, result = formats[name]
+  assert result.returncode == 0, result.stderr
+  assert 'warning:' in result.stdout  # The paper's log is larger than this one.
   assert (folder / 'run' / 'export' / '0' / 'saved_model.pb').exists()
 
 
-def test_the_main_job_on_a_raw_taobao14_file(tmp_path):
+def test_the_main_job_on_a_raw_taobao14_file(forked, tmp_path):
   users, items, times = trainable_log()
   raw_files.write_taobao14(tmp_path / 'data' / 'taobao14', users, items, times)
-  result = run('--dataset=taobao14', '--kd=sgct', '--sane', '--min_user_interactions=2',
-               '--min_item_interactions=2', *SMALL, cwd=tmp_path)
+  result = forked.run(SCRIPT, '--dataset=taobao14', '--kd=sgct', '--sane', '--min_user_interactions=2',
+                      '--min_item_interactions=2', *SMALL, cwd=tmp_path)
   assert result.returncode == 0, result.stderr
   folder, = (tmp_path / 'runs').iterdir()
   assert folder.name.startswith('taobao14-sgct-sane-seed0-')
@@ -168,23 +129,20 @@ def test_the_main_job_on_a_raw_taobao14_file(tmp_path):
 
 
 @pytest.mark.fault('killed process')
-def test_sigkill_and_the_same_command_again(tmp_path):
-  arguments = ['--drift_size=small', '--kd=sgct', '--sane', '--embedding_dim=16',
+def test_sigkill_and_the_same_command_again(forked, tmp_path):
+  arguments = [SCRIPT, '--drift_size=small', '--kd=sgct', '--sane', '--backbone=lightgcn', '--embedding_dim=16',
                '--batch_size=512', '--base_epochs=2', '--epochs=6', '--config.train.patience=6',
                '--config.blocks.num_incremental=2']
-  whole = run(*arguments, '--workdir=whole', cwd=tmp_path)
+  whole = forked.run(*arguments, '--workdir=whole', cwd=tmp_path)
   assert whole.returncode == 0, whole.stderr
   state = tmp_path / 'cut' / 'checkpoints' / 'block_1' / 'state.json'
-  with subprocess.Popen(command(*arguments, '--workdir=cut'), cwd=tmp_path, env=environment(),
-                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-    deadline = time.monotonic() + 240
-    while not (state.exists() and json.loads(state.read_text())['epoch'] >= 2):
-      assert process.poll() is None and time.monotonic() < deadline
-      time.sleep(.02)
-    process.send_signal(signal.SIGKILL)
+  process = forked.start(*arguments, '--workdir=cut', cwd=tmp_path)
+  process.until(lambda: state.exists() and json.loads(state.read_text())['epoch'] >= 2)
+  process.send_signal(signal.SIGKILL)
+  assert process.wait() == -signal.SIGKILL
   killed_at = json.loads(state.read_text())
   assert not killed_at.get('result')
-  again = run(*arguments, '--workdir=cut', cwd=tmp_path)
+  again = forked.run(*arguments, '--workdir=cut', cwd=tmp_path)
   assert again.returncode == 0, again.stderr
   assert f'block 1 epoch {killed_at["epoch"] + 1:2}/' in again.stdout
   assert 'block 1 epoch  1/' not in again.stdout
@@ -192,10 +150,10 @@ def test_sigkill_and_the_same_command_again(tmp_path):
 
 
 @pytest.fixture(name='mistakes', scope='module')
-def mistakes_fixture(tmp_path_factory):
+def mistakes_fixture(forked, tmp_path_factory):
   cases = {}
-  for number, (arguments, _) in enumerate(MISTAKES.values()):
-    folder = tmp_path_factory.mktemp(f'mistake{number}')
+  for name, (arguments, _) in MISTAKES.items():
+    folder = tmp_path_factory.mktemp('mistake')
     (folder / 'log.csv').write_text('user,item,timestamp\na,b,1\na,c,noon\n')
     (folder / 'few.csv').write_text('user,item,timestamp\na,b,1\nb,c,2\n')
     (folder / 'file').write_text('')
@@ -203,36 +161,35 @@ def mistakes_fixture(tmp_path_factory):
     (folder / 'syntax.py').write_text('def get_config(:\n')
     (folder / 'import.py').write_text('import no_such_module\n')
     (folder / 'raises.py').write_text('def get_config():\n  return 1 / 0\n')
-    cases[folder] = arguments
-  run_all(cases)
-  return dict(zip(MISTAKES, cases))
+    cases[name] = folder, forked.run(SCRIPT, *arguments, cwd=folder)
+  return cases
 
 
 @pytest.mark.fault('mistake on the command line')
 @pytest.mark.parametrize('name', MISTAKES)
 def test_mistakes_are_one_sentence_and_leave_nothing(name, mistakes):
-  folder, words = mistakes[name], MISTAKES[name][1]
-  errors = (folder / 'stderr').read_text()
-  assert (folder / 'code').read_text() == '2', errors
+  (folder, result), words = mistakes[name], MISTAKES[name][1]
+  errors = result.stderr
+  assert result.returncode == 2, errors
   lines = errors.strip().splitlines()
   assert len(lines) == 1 and lines[0].startswith('error: ') and words in lines[0], errors
   # A log that could be read may be kept, however short it is.
   kept = {'data'} if '--interactions=few.csv' in MISTAKES[name][0] else set()
   assert {entry.name for entry in folder.iterdir()} - kept == {
-      'log.csv', 'few.csv', 'file', 'good.py', 'syntax.py', 'import.py', 'raises.py', 'stdout', 'stderr',
-      'code'}
+      'log.csv', 'few.csv', 'file', 'good.py', 'syntax.py', 'import.py', 'raises.py'}
 
 
-def test_a_flag_without_effect_is_noted_and_one_that_agrees_with_its_field_passes(tmp_path):
-  result = run('--drift_size=small', '--clusters=kmeans', '--block=0', *SMALL,
-               '--config.train.epochs=2', cwd=tmp_path)
+def test_a_flag_without_effect_is_noted_and_one_that_agrees_with_its_field_passes(forked, tmp_path):
+  result = forked.run(SCRIPT, '--drift_size=small', '--backbone=lightgcn', '--clusters=kmeans', '--block=0', *SMALL,
+                      '--config.train.epochs=2', cwd=tmp_path)
   assert result.returncode == 0, result.stderr
   assert 'note: --clusters has no effect with --sampler=uniform.' in result.stdout
 
 
 def test_keras_3_first_is_one_sentence():
   code = 'import tensorflow, graphsane_tf'
-  environ = {k: v for k, v in environment().items() if k != 'TF_USE_LEGACY_KERAS'}
+  environ = {**os.environ, 'PYTHONPATH': str(ROOT)}
+  environ.pop('TF_USE_LEGACY_KERAS', None)
   result = subprocess.run([sys.executable, '-c', code], env=environ, capture_output=True, text=True,
                           check=False)
   assert result.returncode == 1

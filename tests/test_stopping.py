@@ -4,11 +4,9 @@ import json
 import os
 import pathlib
 import re
-import resource
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -17,27 +15,13 @@ STOPPED = 'stopped; the same command goes on from the last finished epoch.'
 PATIENCE = 240.  # Seconds until a process that should have done something is given up.
 
 
-def start(script, *arguments, cwd, **options):
-  """A process that runs a script of experiments, or code (`-c`)."""
+def run(code, cwd):
+  """Exit code, output and errors of a fresh process."""
   # The tests may run as a background job, whose processes ignore interrupts.
-  options = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'text': True,
-             'preexec_fn': lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options}
-  script = script if script == '-c' else str(ROOT / 'experiments' / script)
-  return subprocess.Popen([sys.executable, script, *map(str, arguments)], cwd=cwd,
-                          env={**os.environ, 'PYTHONPATH': str(ROOT)}, **options)
-
-
-def finish(process):
-  """Its exit code, output and errors."""
-  out, errors = process.communicate(timeout=PATIENCE)
-  return process.returncode, out, errors
-
-
-def until(condition, process):
-  deadline = time.monotonic() + PATIENCE
-  while not condition():
-    assert process.poll() is None and time.monotonic() < deadline, finish(process)
-    time.sleep(.02)
+  done = subprocess.run([sys.executable, '-c', code], cwd=cwd, env={**os.environ, 'PYTHONPATH': str(ROOT)},
+                        capture_output=True, text=True, check=False, timeout=PATIENCE,
+                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+  return done.returncode, done.stdout, done.stderr
 
 
 def hidden(folder):
@@ -45,32 +29,32 @@ def hidden(folder):
 
 
 @pytest.mark.fault('two processes')
-def test_the_second_command_is_refused_and_signals_end_the_first(tmp_path):
-  arguments = ['--drift_size=small', '--embedding_dim=8', '--batch_size=512', '--backbone=lightgcn',
-               '--base_epochs=1000000', '--workdir=run', '--config.train.patience=1000000']
+def test_the_second_command_is_refused_and_signals_end_the_first(forked, tmp_path):
+  command = [ROOT / 'experiments' / 'run_incremental.py', '--drift_size=small', '--embedding_dim=8',
+             '--batch_size=512', '--backbone=lightgcn', '--base_epochs=1000000', '--workdir=run',
+             '--config.train.patience=1000000']
   state = tmp_path / 'run' / 'checkpoints' / 'block_0' / 'state.json'
   epoch = lambda: json.loads(state.read_text())['epoch'] if state.exists() else 0
 
-  first = start('run_incremental.py', *arguments, cwd=tmp_path, stdout=subprocess.DEVNULL)
-  until(lambda: epoch() >= 1, first)
-  code, _, errors = finish(start('run_incremental.py', *arguments, cwd=tmp_path))
+  first = forked.start(*command, cwd=tmp_path)
+  first.until(lambda: epoch() >= 1)
+  code, _, errors = forked.run(*command, cwd=tmp_path).finish()
   assert code == 2
   assert errors.strip() == (f'error: run is in use by process {first.pid}: wait for its end, or choose '
                             'another --workdir.')
   first.send_signal(signal.SIGTERM)
-  code, _, errors = finish(first)
+  code, _, errors = first.finish()
   assert (code, errors.strip()) == (143, STOPPED)
   assert not hidden(tmp_path)
 
   reached = epoch()
-  with open(tmp_path / 'out', 'w', encoding='utf-8') as out:
-    again = start('run_incremental.py', *arguments, cwd=tmp_path, stdout=out)
+  again = forked.start(*command, cwd=tmp_path)
   # An epoch's line comes after its state.
-  until(lambda: epoch() >= reached + 2, again)
+  again.until(lambda: epoch() >= reached + 2)
   again.send_signal(signal.SIGINT)
-  code, _, errors = finish(again)
+  code, out, errors = again.finish()
   assert (code, errors.strip()) == (130, STOPPED)
-  assert re.findall(r'block 0 epoch +(\d+)/', (tmp_path / 'out').read_text())[0] == str(reached + 1)
+  assert re.findall(r'block 0 epoch +(\d+)/', out)[0] == str(reached + 1)
 
 
 @pytest.mark.fault('interrupt')
@@ -82,14 +66,13 @@ def test_a_signal_while_tensorflow_is_imported_is_one_sentence(tmp_path, number)
       f'import os, time\ntry:\n  os.kill(os.getpid(), {int(number)})\n  time.sleep(60)\n'
       'except BaseException:\n  raise ImportError("half of a module")')
   code = 'import sys\nfrom graphsane_tf import cli\nsys.path.insert(0, "")\ncli.load_tensorflow()'
-  code, _, errors = finish(start('-c', code, cwd=tmp_path))
+  code, _, errors = run(code, tmp_path)
   assert (code, errors.strip()) == (128 + number, 'stopped before anything was written.')
 
 
 @pytest.mark.fault('interrupt')
 def test_an_interrupt_before_that_is_one_sentence(tmp_path):
-  code, _, errors = finish(start('-c', 'from graphsane_tf import cli\nraise KeyboardInterrupt',
-                                 cwd=tmp_path))
+  code, _, errors = run('from graphsane_tf import cli\nraise KeyboardInterrupt', tmp_path)
   assert (code, errors.strip()) == (130, 'stopped before anything was written.')
 
 
@@ -100,17 +83,19 @@ def test_an_interrupt_before_that_is_one_sentence(tmp_path):
     ('OSError(5, "Input/output error")', 'reading or writing: Input/output error.')])
 def test_errors_of_the_machine_are_one_sentence(tmp_path, error, words):
   code = f'from graphsane_tf import cli\ndef main():\n  raise {error}\ncli.run(main)'
-  code, _, errors = finish(start('-c', code, cwd=tmp_path))
+  code, _, errors = run(code, tmp_path)
   assert code == 2 and len(errors.strip().splitlines()) == 1 and f'error: {words}' in errors
 
 
 # --- Preparing a log ---
 
 PREPARE = """
-import os, runpy, signal, sys
+import os, resource, runpy, signal, sys
 import pyarrow.parquet as pq
 from graphsane_tf import files
-script, phase, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
+script, phase, number, largest = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+if largest:
+  resource.setrlimit(resource.RLIMIT_FSIZE, (largest, resource.RLIM_INFINITY))
 
 def reached(name):
   if name == phase:
@@ -131,9 +116,15 @@ runpy.run_path(script, run_name='__main__')
 """
 
 
-def prepare(folder, phase='', number=0, **options):
-  script = ROOT / 'experiments' / 'prepare_data.py'
-  return finish(start('-c', PREPARE, script, phase, int(number), cwd=folder, **options))
+@pytest.fixture(name='prepare')
+def prepare_fixture(forked, tmp_path):
+  """Prepares the log of a folder; a signal comes in a phase, and files may have a largest size."""
+  program = tmp_path / 'prepare.py'
+  program.write_text(PREPARE)
+  def prepare(folder, phase='', number=0, largest=0):
+    script = ROOT / 'experiments' / 'prepare_data.py'
+    return forked.run(program, script, phase, int(number), largest, cwd=folder).finish()
+  return prepare
 
 
 def write_log(folder):
@@ -149,7 +140,7 @@ def prepared(folder):
 
 
 @pytest.mark.fault('killed process')
-def test_kills_and_signals_while_a_log_is_prepared(tmp_path):
+def test_kills_and_signals_while_a_log_is_prepared(prepare, tmp_path):
   whole = write_log(tmp_path / 'whole')
   assert prepare(whole)[0] == 0
   cut = write_log(tmp_path / 'cut')
@@ -175,10 +166,9 @@ def test_kills_and_signals_while_a_log_is_prepared(tmp_path):
 
 
 @pytest.mark.fault('full disk')
-def test_a_full_disk_while_a_log_is_prepared(tmp_path):
+def test_a_full_disk_while_a_log_is_prepared(prepare, tmp_path):
   folder = write_log(tmp_path / 'full')
-  limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
-  code, _, errors = prepare(folder, preexec_fn=limit)
+  code, _, errors = prepare(folder, largest=1000)
   assert code == 2 and len(errors.strip().splitlines()) == 1, errors
   assert re.match(r'error: cannot write data/csv/prepared-\w+: .*; when that is mended', errors), errors
   assert not hidden(folder) and not prepared(folder)

@@ -4,8 +4,6 @@ import pathlib
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -17,23 +15,24 @@ from graphsane_tf.runs import store as stores
 from graphsane_tf.runs import updating
 from tests import store_files
 
-PATIENCE = 900.
 QUIET = lambda line: None
 
 
-def start(*words, cwd):
-  return subprocess.Popen([sys.executable, '-m', 'graphsane_tf', *map(str, words)], cwd=cwd, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True)
+@pytest.fixture(name='start')
+def start_fixture(forked):
+  return lambda *words, cwd: forked.start('graphsane_tf', *words, cwd=cwd)
 
 
-def run(*words, cwd, code=0):
+@pytest.fixture(name='run')
+def run_fixture(forked):
   """Runs a command to its end; its output, and errors."""
-  process = start(*words, cwd=cwd)
-  out, errors = process.communicate(timeout=PATIENCE)
-  assert process.returncode == code, (out, errors)
-  if code:
-    assert len(errors.strip().splitlines()) <= 1, errors
-  return out + errors
+  def run(*words, cwd, code=0):
+    found, out, errors = forked.run('graphsane_tf', *words, cwd=cwd).finish()
+    assert found == code, (out, errors)
+    if code:
+      assert len(errors.strip().splitlines()) <= 1, errors
+    return out + errors
+  return run
 
 
 @pytest.fixture(scope='module')
@@ -52,26 +51,23 @@ def served(path):
 
 
 @pytest.mark.fault('kill -9')
-def test_a_killed_update_leaves_the_old_version_and_the_same_command_finishes_it(home, tmp_path):
+def test_a_killed_update_leaves_the_old_version_and_the_same_command_finishes_it(start, run, home, tmp_path):
   shutil.copytree(home / 'shop', tmp_path / 'shop')
   before = served(tmp_path / 'shop')
   command = ['update', '--store=shop', f'--interactions={home / "popular.csv"}']
   process = start(*command, cwd=tmp_path)
-  for line in process.stdout:
-    if line.startswith('block 1 epoch  1'):
-      break
+  process.until(lambda: '\nblock 1 epoch  1' in process.stdout)
   with pytest.raises(UserError, match=f'in use by process {process.pid}'):
     updating.prune(stores.Store(tmp_path / 'shop'), 1)
   process.send_signal(signal.SIGKILL)
-  process.communicate()
-  assert process.returncode == -signal.SIGKILL and served(tmp_path / 'shop') == before
+  assert process.wait() == -signal.SIGKILL and served(tmp_path / 'shop') == before
   out = run(*command, cwd=tmp_path, code=3)
   assert 'version 2 is not published and version 1 stays' in out and 'block 1 epoch  1' not in out
   assert served(tmp_path / 'shop') == before and not (tmp_path / 'shop' / 'work').exists()
 
 
 @pytest.mark.slow
-def test_every_command(home, tmp_path):
+def test_every_command(run, home, tmp_path):
   data = f'--interactions={home / "history.csv"}'
   out = run('init', '--store=shop', data, *store_files.FLAGS, cwd=tmp_path)
   assert 'version 1 is published' in out
@@ -102,7 +98,7 @@ def test_every_command(home, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.fault('kill -9')
-def test_twenty_kills_at_random_moments(home, tmp_path):
+def test_twenty_kills_at_random_moments(start, run, home, tmp_path):
   """A reader always gets one whole version, and the end is the same as without kills."""
   shutil.copytree(home / 'shop', tmp_path / 'shop')
   shutil.copytree(home / 'shop', tmp_path / 'straight')
@@ -114,11 +110,13 @@ def test_twenty_kills_at_random_moments(home, tmp_path):
   while kills < 20:
     process = start(*command, '--store=shop', cwd=tmp_path)
     # So many lines, and a moment: that is somewhere in the work however slow the machine is.
-    for _ in range(rng.randrange(num_lines)):
-      process.stdout.readline()
+    lines = rng.randrange(num_lines)
+    while process.stdout.count('\n') < lines and process.poll() is None:
+      time.sleep(.005)
     time.sleep(rng.choice([0., .02, .1, .5]) * rng.random())
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    if process.poll() is None:
+      process.send_signal(signal.SIGKILL)
+    process.wait()
     kills += process.returncode == -signal.SIGKILL
     assert process.returncode in (0, -signal.SIGKILL)
     now = served(tmp_path / 'shop')

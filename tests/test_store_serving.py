@@ -3,8 +3,6 @@ import html.parser
 import json
 import re
 import signal
-import subprocess
-import sys
 import urllib.request
 
 import pytest
@@ -112,13 +110,11 @@ def test_a_page_of_strangers_and_hostile_names(shop):
   assert 'User ' not in ''.join(_Page(store_page.page(shop)).headings)
 
 
-def test_serve_and_report_as_processes(shop, tmp_path):
-  command = [sys.executable, '-m', 'graphsane_tf']
-  server = subprocess.Popen([*command, 'serve', f'--store={shop.path}', '--port=0'], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+def test_serve_and_report_as_processes(forked, shop, tmp_path):
+  server = forked.start('graphsane_tf', 'serve', f'--store={shop.path}', '--port=0', cwd=tmp_path)
   try:
-    assert server.stdout.readline() == 'version 2 is served.\n'
-    address = re.fullmatch(r'(http://127\.0\.0\.1:\d+) is ready\n', server.stdout.readline())[1]
+    server.until(lambda: server.stdout.endswith(' is ready\n'))
+    address = re.fullmatch(r'version 2 is served\.\n(http://127\.0\.0\.1:\d+) is ready\n', server.stdout)[1]
     with urllib.request.urlopen(f'{address}/recommend?user=u00001&k=3', timeout=PATIENCE) as answer:
       found = json.load(answer)
     assert found['version'] == 2 and found['recommendations'][0]['known']
@@ -128,12 +124,12 @@ def test_serve_and_report_as_processes(shop, tmp_path):
     with urllib.request.urlopen(f'{address}/?user=u00001', timeout=PATIENCE) as answer:
       assert 'Lists before and after' in answer.read().decode()
     server.send_signal(signal.SIGTERM)
-    out, errors = server.communicate(timeout=PATIENCE)
-    assert server.returncode == 0 and out == 'stopped.\n' and errors == ''
+    code, out, errors = server.finish()
+    assert code == 0 and out.endswith(' is ready\nstopped.\n') and errors == ''
   finally:
-    server.kill()
-    server.communicate()
-  done = subprocess.run([*command, 'report', f'--store={shop.path}', '--user=u00001', '--output=page.html'],
-                        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=PATIENCE)
+    if server.poll() is None:
+      server.send_signal(signal.SIGKILL)
+  done = forked.run('graphsane_tf', 'report', f'--store={shop.path}', '--user=u00001', '--output=page.html',
+                    cwd=tmp_path)
   assert done.returncode == 0 and done.stdout == 'written   page.html\n', done.stderr
   assert 'User u00001' in (tmp_path / 'page.html').read_text('utf-8')

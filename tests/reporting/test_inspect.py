@@ -1,10 +1,7 @@
 """The reservoir of a user of a real run, against the log and the sampler's own definitions."""
 import io
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import matplotlib.text
 import numpy as np
@@ -116,17 +113,15 @@ def test_a_picture_explains_itself(opened):
   assert set(colours[0]) == set(colours[1]) == set(colours[2]) == set(colours[3])
 
 
-def test_command(folder, opened, tmp_path):
+def test_command(forked, folder, opened, tmp_path):
   user = opened.interactions.user_ids[_user(opened, 2)]
   picture = tmp_path / 'user.png'
-  command = [sys.executable, str(ROOT / 'experiments' / 'inspect_negatives.py'), f'--run={folder}']
-  options = {'cwd': tmp_path, 'env': {**os.environ, 'PYTHONPATH': str(ROOT)},
-             'capture_output': True, 'text': True, 'check': False}
-  done = subprocess.run([*command, f'--user={user}', f'--output={picture}'], **options)
+  command = [ROOT / 'experiments' / 'inspect_negatives.py', f'--run={folder}']
+  done = forked.run(*command, f'--user={user}', f'--output={picture}', cwd=tmp_path)
   assert done.returncode == 0, done.stderr
   assert 'theta' in done.stdout and 'probability' in done.stdout
   assert picture.read_bytes()[:4] == b'\x89PNG'
-  wrong = subprocess.run([*command, '--user=nobody'], **options)
+  wrong = forked.run(*command, '--user=nobody', cwd=tmp_path)
   assert wrong.returncode == 2 and wrong.stderr.splitlines()[-1].startswith('error: --user=nobody')
   assert json.loads((folder / 'config.json').read_text())['data'] == {
       **DATA.to_json(), 'fingerprint': prepare.load(DATA).fingerprint}
