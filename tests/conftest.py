@@ -27,6 +27,18 @@ def forked_fixture(tmp_path_factory):
   server.close()
 
 
+@pytest.fixture(name='short_exports', scope='module')
+def short_exports_fixture():
+  """SavedModels with one signature of eight, for tests in which others have no part: tracing them is half of a small run."""
+  from graphsane_tf.serving import export, server
+  others = ('recommend', 'by_items', 'recommend_by_items', 'similar_items', 'embed_users', 'embed_items', 'score')
+  short = type('Short', (server.Server,), {
+      **dict.fromkeys(others), 'signatures': lambda self: {'serving_default': self.serve}})
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(export, 'Server', short)
+    yield
+
+
 def pytest_addoption(parser):
   parser.addoption('--faults', help='Page whose table of faults is written anew.')
 

@@ -15,6 +15,8 @@ from graphsane_tf.runs import store as stores
 from graphsane_tf.runs import updating
 from tests import store_files
 
+pytestmark = pytest.mark.usefixtures('short_exports')
+
 QUIET = lambda line: None
 
 

@@ -14,6 +14,8 @@ from graphsane_tf.runs import store as stores
 from graphsane_tf.runs import updating
 from tests import store_files
 
+pytestmark = pytest.mark.usefixtures('short_exports')
+
 PATIENCE = 240.
 
 

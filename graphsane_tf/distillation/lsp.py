@@ -10,7 +10,7 @@ from graphsane_tf.graph import views
 
 def local_structure_loss(student: tf.Tensor, student_neighbours: tf.Tensor, teacher: tf.Tensor,
                          teacher_neighbours: tf.Tensor, mask: tf.Tensor, temperature: float,
-                         teacher_first: bool = True) -> tf.Tensor:
+                         teacher_first: bool) -> tf.Tensor:
   """Mean over nodes of the divergence between the local structures LS of teacher and student.
 
   LS_i = softmax over the neighbours j of i of e_i . e_j / temperature. Nodes without neighbours are

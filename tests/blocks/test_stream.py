@@ -79,7 +79,11 @@ def test_a_share_of_each_block_is_kept_for_validation_and_trained_on_later():
       Block(3, slice(78, 88), slice(88, 90), slice(90, 100), 44, 30)]
 
 
-@pytest.mark.parametrize('share', [.001, .05, .5, .999])
+def test_a_twentieth_is_kept_unless_told_otherwise():
+  assert BlockStream(_log(100), validation='share').block(0).validation == slice(57, 60)
+
+
+@pytest.mark.parametrize('share', [.001, .05, .5, .999, 1 - 1e-10])
 def test_a_share_leaves_rows_on_both_sides(share):
   for rows in (20, 37, 1_000):
     stream = BlockStream(_log(rows), validation='share', validation_share=share)
@@ -112,6 +116,10 @@ def test_blocks_of_whole_days():
   # With a share of the rows the blocks are the same.
   shared = BlockStream(_days(counts), by='days', validation='share', validation_share=.1)
   assert shared.cuts == stream.cuts and shared.block(1).test == stream.rows(2)
+
+
+def test_the_last_day_counts_with_a_single_row():
+  assert BlockStream(_days([2] * 9 + [1]), .5, 2, by='days').cuts == [0, 10, 14, 19]
 
 
 def test_a_block_of_one_day_is_halved_by_rows():

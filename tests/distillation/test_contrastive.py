@@ -1,5 +1,6 @@
 """SGCT and LWC-KD against loops over anchors."""
 import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -11,6 +12,14 @@ from graphsane_tf.distillation.lwckd import LwcKd
 from graphsane_tf.graph import csr
 from graphsane_tf.random import Seeds
 from tests.distillation import oracles
+
+
+def test_relations_between_nodes_of_a_kind_have_their_own_numbers_of_draws():
+  config = oracles.config(**{'lwckd.num_positives': 2, 'lwckd.num_negatives': 3, 'lwckd.num_knn_positives': 4,
+                             'lwckd.num_knn_negatives': 5})
+  distiller = types.SimpleNamespace(options=config.lwckd)
+  assert {relation: LwcKd.draws(distiller, relation) for relation in LwcKd.relations} == {
+      'ui': (2, 3), 'iu': (2, 3), 'uu': (4, 5), 'ii': (4, 5)}
 
 
 def _anchor_loss(anchor, positives, negatives, temperature):

@@ -31,7 +31,8 @@ def test_agrees_with_the_oracle_with_ties_and_full_users(chunk, tile, k):
   item_vectors = rng.integers(-1, 2, (333, 3)).astype(np.float32)
   seen = rng.random((150, 333)) < 0.15
   seen[5], seen[6], seen[7, 1:] = True, False, True
-  users = rng.permutation(150)[:131]
+  # A tile of one item takes a product for each user and item.
+  users = rng.permutation(150)[:131] if tile > 1 else rng.permutation(8)
   ids, scores = ranking.top_k(
       ranking.DotProduct(user_vectors, item_vectors), users, _csr(seen), k, chunk, tile)
   wanted_ids, wanted_scores = _oracle(user_vectors, item_vectors, users, seen, k)
@@ -45,12 +46,11 @@ def test_agrees_with_the_oracle_with_ties_and_full_users(chunk, tile, k):
 def test_lists_are_right_within_the_rounding_of_a_product(chunk, tile, dimension):
   """With twins in the catalogue, whose scores any product may round differently."""
   rng = np.random.default_rng(1)
-  item_vectors = rng.normal(size=(40, dimension)).astype(np.float32)[rng.integers(40, size=997)]
-  # A tile of one item takes a product for each user and item.
-  count = 10 if tile == 1 else 130
+  count, num_items = (10, 97) if tile == 1 else (130, 997)
+  item_vectors = rng.normal(size=(40, dimension)).astype(np.float32)[rng.integers(40, size=num_items)]
   user_vectors = rng.normal(size=(count, dimension)).astype(np.float32)
   ids, scores = ranking.top_k(ranking.DotProduct(user_vectors, item_vectors), np.arange(count),
-                              csr.from_pairs([], [], count, 997), 60, chunk, tile)
+                              csr.from_pairs([], [], count, num_items), 60, chunk, tile)
   exact = user_vectors.astype(np.float64) @ item_vectors.astype(np.float64).T
   bound = dimension * np.finfo(np.float32).eps * (np.abs(user_vectors) @ np.abs(item_vectors).T).max()
   assert all(len(set(row)) == 60 for row in ids)

@@ -15,6 +15,8 @@ from tests import logs
 from graphsane_tf.testing import samplers as checks
 from graphsane_tf.testing.problems import small
 
+pytestmark = pytest.mark.usefixtures('short_exports')
+
 
 class _Studied(Sane):
   """A sampler that has looked at a model before, as the trainer lets it."""
@@ -281,6 +283,18 @@ def test_the_band_begins_where_the_risk_has_fallen():
   top = np.repeat(curve.rate, np.diff(np.append(curve.first, context.num_old_items + 1)))[:20].mean()
   assert curve.rate[place] <= .5 * top < curve.rate[place - 1]
   assert sampler.report().facts['risk']['rate'] == curve.rate.tolist()
+
+
+@pytest.mark.parametrize('found, size, first', [(4, 38, 3), (3, 38, 3), (4, 30, 4), (5, 30, None), (0, 30, 1)])
+def test_a_learned_band_ends_within_the_catalogue_and_begins_in_its_first_tenth(monkeypatch, found, size, first):
+  context = logs.context_of(logs.random_log(rows=900, users=40, items=40), 1, dim=4)
+  assert context.num_items == 40
+  sampler = Sane(resolved(logs.tiny_config(sampler='sane', sane_variant='adaptive', sane__size=size)), context, (0, 1))
+  fixed = sampler.first_rank
+  curve = evidence.RiskCurve
+  monkeypatch.setattr(curve, 'first_rank', lambda self, max_risk: found)
+  sampler.study(lambda: (tf.ones([context.num_old_users, 4]), tf.ones([context.num_old_items, 4])))
+  assert sampler.first_rank == (first or fixed)
 
 
 def test_where_the_risk_does_not_fall_the_band_is_fixed():

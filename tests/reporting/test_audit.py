@@ -12,6 +12,8 @@ from graphsane_tf.graph import csr
 from graphsane_tf.runs import incremental
 from tests import logs
 
+pytestmark = pytest.mark.usefixtures('short_exports')
+
 
 @pytest.fixture(scope='module', name='run')
 def _run(tmp_path_factory):
@@ -66,10 +68,17 @@ def test_the_graph_with_held_out_edges_has_nearest_neighbours_as_the_models_has(
   assert run.config.model.num_knn > 0 and made[-1] == run.config.model.num_knn
 
 
+def test_all_three_are_all_of_them():
+  assert dict(audit.VARIANTS)['all three'] == audit.Switches(leaky_graph=True, zero_mask=True, noise=True)
+
+
 def test_recall_where_nobody_is_known_is_zero():
   empty = types.SimpleNamespace(metrics={})
   run = types.SimpleNamespace(evaluate=lambda *arguments: empty)
   assert audit._recall(run, None, slice(0, 0), (np.ones((1, 1)), np.ones((1, 1))), False) == 0.
+  run.interactions = types.SimpleNamespace(user=np.array([1]), item=np.array([0]))
+  context = types.SimpleNamespace(num_users=1, history=csr.from_pairs([], [], 1, 1))
+  assert audit._recall(run, context, slice(0, 1), (np.ones((1, 1)), np.ones((1, 1))), True) == 0.
 
 
 def test_nothing_else_has_the_switches():

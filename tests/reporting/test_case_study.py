@@ -9,6 +9,8 @@ from graphsane_tf.reporting.tables import case_study as table, samplers
 from graphsane_tf.runs import incremental
 from tests import logs
 
+pytestmark = pytest.mark.usefixtures('short_exports')
+
 _LOG = logs.random_log(rows=900, users=40, items=60)
 
 

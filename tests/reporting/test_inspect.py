@@ -14,6 +14,8 @@ from graphsane_tf.reporting import inspect
 from graphsane_tf.runs import incremental
 from tests import logs
 
+pytestmark = pytest.mark.usefixtures('short_exports')
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = DataSpec('drift', options={'size': 'small', 'seed': 3})
 
@@ -21,7 +23,7 @@ DATA = DataSpec('drift', options={'size': 'small', 'seed': 3})
 @pytest.fixture(scope='module', name='folder')
 def _folder(tmp_path_factory):
   folder = tmp_path_factory.mktemp('inspect') / 'run'
-  config = logs.tiny_config(sampler='sane', clusters='categories', blocks__num_incremental=3,
+  config = logs.tiny_config(backbone='lightgcn', sampler='sane', clusters='categories', blocks__num_incremental=3,
                             train__batch_size=512)
   incremental.run(config, prepare.load(DATA), folder, data=DATA,
                   log=lambda line: None)

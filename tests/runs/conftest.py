@@ -6,6 +6,11 @@ import pytest
 from tests.runs import small_runs
 
 
+@pytest.fixture(name='_short', scope='module', autouse=True)
+def short_fixture(short_exports):
+  del short_exports
+
+
 @pytest.fixture(name='finished_run', scope='session')
 def finished_run_fixture(tmp_path_factory):
   folder = tmp_path_factory.mktemp('small') / 'run'

@@ -59,8 +59,10 @@ def recorded_fixture(tmp_path_factory):
 
     memory = {'memory': 'ease', 'memory_options__offset': .5, 'sane_variant': 'adaptive', 'train__batch_size': 256,
               'backbone': 'lightgcn', 'kd': 'none', 'train__epochs': 2}
+    # One of them with nearest neighbours, which are computed from the block's rows, too.
     config = logs.tiny_config(**{'kd': 'sgct', 'sampler': 'sane', 'train__batch_size': 512, 'train__epochs': 4,
                                  'blocks__validation': validation,
+                                 'backbone': 'mgccf' if variant == 'adaptive' else 'lightgcn',
                                  **(memory if variant == 'memory' else {'sane_variant': variant})})
     with pytest.MonkeyPatch.context() as patch:
       patch.setattr(BlockStore, 'save', recording)

@@ -10,6 +10,8 @@ from tests import logs
 from tests.runs import small_runs
 from tests.training import test_stopping as stopping
 
+pytestmark = pytest.mark.usefixtures('short_exports')
+
 
 @pytest.fixture(name='base', scope='module')
 def base_fixture(tmp_path_factory):

@@ -8,6 +8,8 @@ from graphsane_tf.training.block import SELECTION_METRIC, BlockTrainer, new_mode
 from graphsane_tf.training.store import BlockStore
 from tests import logs
 
+pytestmark = pytest.mark.usefixtures('short_exports')
+
 _METHODS = {'fine-tuning': {}, 'sgct-sane': {'kd': 'sgct', 'sampler': 'sane'}}
 
 
