@@ -24,7 +24,8 @@ from graphsane_tf.training import block, store
 from graphsane_tf.runs import incremental
 from tests import logs
 
-folder, phases = sys.argv[1], json.loads(sys.argv[2])
+# Folders, and the phases in which their processes end.
+jobs = json.loads(sys.argv[1])
 
 
 def moving_log():
@@ -37,7 +38,7 @@ def moving_log():
   return logs.interactions_of(users, items, np.arange(120) // 60)
 
 
-def run(phase):
+def run(folder, phase):
   log = moving_log()
   config = logs.tiny_config(
       backbone='lightgcn', sampler='sane', sane_variant='adaptive', clusters='categories',
@@ -78,18 +79,19 @@ def run(phase):
   incremental.run(config, log, folder, log=lambda line: None)
 
 
-for phase in [*phases, None]:
-  child = os.fork()
-  if not child:
-    code = 1
-    try:
-      run(phase)
-      code = 0
-    finally:
-      sys.stdout.flush()
-      os._exit(code)
-  code = os.waitstatus_to_exitcode(os.wait()[1])
-  assert code == (-signal.SIGKILL if phase else 0), (phase, code)
+for folder, phases in jobs.items():
+  for phase in [*phases, None]:
+    child = os.fork()
+    if not child:
+      code = 1
+      try:
+        run(folder, phase)
+        code = 0
+      finally:
+        sys.stdout.flush()
+        os._exit(code)
+    code = os.waitstatus_to_exitcode(os.wait()[1])
+    assert code == (-signal.SIGKILL if phase else 0), (phase, code)
 """
 # In the order in which a run comes to them.
 PHASES = [
@@ -106,27 +108,16 @@ PHASES = [
 ]
 
 
-def run_children(folder, phases):
-  environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
-  result = subprocess.run(
-      [sys.executable, '-c', CHILDREN, str(folder), json.dumps(phases)], env=environment, cwd=ROOT,
-      capture_output=True, text=True, check=False)
-  assert result.returncode == 0, result.stderr[-3000:]
-
-
-@pytest.fixture(name='whole', scope='module')
-def whole_fixture(tmp_path_factory):
-  folder = tmp_path_factory.mktemp('whole') / 'run'
-  run_children(folder, [])
-  return folder
-
-
 @pytest.mark.fault('killed process')
-def test_a_kill_in_every_phase_changes_no_file(whole, tmp_path):
+def test_a_kill_in_every_phase_changes_no_file(tmp_path):
+  whole, cut = tmp_path / 'whole', tmp_path / 'cut'
+  result = subprocess.run(
+      [sys.executable, '-c', CHILDREN, json.dumps({str(whole): [], str(cut): PHASES})],
+      env={**os.environ, 'PYTHONPATH': str(ROOT)}, cwd=ROOT, capture_output=True, text=True, check=False)
+  assert result.returncode == 0, result.stderr[-3000:]
   # The run must have something to lose: a sampler that has moved on since the best epoch.
   state = json.loads((whole / 'checkpoints' / 'block_1' / 'state.json').read_text())
   assert state['best_epoch'] < state['epoch'] and state['result']['sampler']['concentration'] > 0
   with np.load(whole / 'per_user' / 'block_1.npz') as arrays:
     assert 0 < arrays['shifted'].mean() < 1
-  run_children(tmp_path / 'run', PHASES)
-  run_files.assert_same(tmp_path / 'run', whole)
+  run_files.assert_same(cut, whole)
