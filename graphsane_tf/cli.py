@@ -239,6 +239,11 @@ def config_from_flags(log: Callable[[str], None] = print) -> config_dict.ConfigD
       raise UserError(f'{short} and --config.{field}={long[field]} disagree: give one.')
     config.update_from_flattened_dict({field: value})
   config_lib.resolved(config)
+  if config.peer != 'none':
+    for name in ('sane', 'sampler', 'kd', 'replay', 'memory', 'clusters', 'sane_variant', 'backbone', 'full_retrain'):
+      if name in given:
+        log(f'note: --{name} has no effect with --peer={config.peer}.')
+    return config
   used = negatives.REGISTRY[config.sampler].flags
   for name in ('clusters', 'sane_variant'):
     if name in given and name not in used:

@@ -371,10 +371,20 @@ def _check_together(c: config_dict.ConfigDict) -> None:
   if c.train.optimizer == 'lazy_adam' and (c.model.propagation != 'sampled' or c.train.new_row_moments != 'zeros'):
     raise UserError('config.train.optimizer=lazy_adam updates the rows that a step has sampled: set '
                     '--config.model.propagation=sampled and --config.train.new_row_moments=zeros.')
+  if c.memory_options.offset and c.memory == 'none' and c.peer == 'none':
+    raise UserError('config.memory_options.offset adds a memory to the scores, and there is none: add --memory=ease.')
+  if c.kd_strength and c.kd == 'none' and c.peer == 'none':
+    raise UserError('config.kd_strength is the strength of a distiller, and there is none: add --kd=sgct.')
   # Without a sampler all negatives are uniform, however few.
   if c.sampler != 'uniform' and c.train.num_sampler_negatives > c.train.num_negatives:
     raise UserError(f'config.train.num_sampler_negatives is {c.train.num_sampler_negatives}; it must be '
                     f'at most config.train.num_negatives, which is {c.train.num_negatives}.')
+
+
+def check_is_trained(config: config_dict.ConfigDict, what: str) -> None:
+  """Raises a `UserError` if a configuration is that of a peer, where only trained models make sense."""
+  if config.peer != 'none':
+    raise UserError(f'--peer={config.peer} has no meaning for {what}, whose model is trained: leave it out.')
 
 
 def resolved(config: config_dict.ConfigDict) -> config_dict.FrozenConfigDict:

@@ -168,6 +168,20 @@ def test_a_section_of_ones_own_brings_its_rules(monkeypatch):
 
 
 @pytest.mark.fault('bad configuration value')
+@pytest.mark.parametrize('changes, words', [
+    ({'full_retrain': True, 'kd': 'sgct'}, 'leave out --kd and --replay'),
+    ({'peer': 'ease', 'base_from': 'x'}, 'leave out --base_from'),
+    ({'memory_options__offset': 1.}, 'there is none: add --memory=ease'),
+    ({'memory_options__offset': 1., 'memory': 'ease', 'train__loss': 'softmax'}, 'set --config.train.loss=bpr'),
+    ({'memory_options__offset': 1., 'memory': 'ease', 'full_retrain': True}, 'leave out --full_retrain'),
+    ({'kd_strength': .5}, 'there is none: add --kd=sgct'),
+    ({'sampler': 'dns', 'train__num_sampler_negatives': 11}, 'it must be at most config.train.num_negatives, which is 10')])
+def test_fields_that_do_not_go_together(changes, words):
+  with pytest.raises(UserError, match=words):
+    config_lib.resolved(logs.tiny_config(**changes))
+
+
+@pytest.mark.fault('bad configuration value')
 @pytest.mark.parametrize('change, blocks, sentence', [
     ({}, [4], '--block=4 does not exist: this run has blocks 0 to 3.'),
     ({}, [-1], '--block=-1 does not exist'),

@@ -186,6 +186,13 @@ def test_a_flag_without_effect_is_noted_and_one_that_agrees_with_its_field_passe
   assert 'note: --clusters has no effect with --sampler=uniform.' in result.stdout
 
 
+def test_methods_have_no_effect_on_a_peer(forked, tmp_path):
+  result = forked.run(SCRIPT, '--drift_size=small', '--peer=popularity', '--kd=sgct', '--sane', cwd=tmp_path)
+  assert result.returncode == 0, result.stderr
+  notes = [line for line in result.stdout.splitlines() if line.startswith('note:')]
+  assert notes == [f'note: --{name} has no effect with --peer=popularity.' for name in ('sane', 'kd')]
+
+
 def test_keras_3_first_is_one_sentence():
   code = 'import tensorflow, graphsane_tf'
   environ = {**os.environ, 'PYTHONPATH': str(ROOT)}

@@ -31,5 +31,7 @@ def main():
     answer = opened.recommend(values.user, values.k)
     if not opened.knows(values.user):
       print(f'{values.user} is unknown to version {opened.version}: what is popular, by the logarithm of its counts')
+  if not answer:
+    print('nothing is left to recommend: the version knows no other item.')
   for item, score in answer:
     print(f'{item}\t{score:.4f}')

@@ -4,6 +4,7 @@ import pathlib
 from absl import flags
 
 from graphsane_tf import cli
+from graphsane_tf import config as config_lib
 from graphsane_tf.commands import stores
 from graphsane_tf.errors import UserError
 
@@ -52,6 +53,8 @@ def main():
   unknown = [name for name in methods if name not in soak.METHODS]
   if unknown:
     raise UserError(f'--methods={unknown[0]}: choose from {", ".join(soak.METHODS)}, or all.')
+  config = cli.config_from_flags()
+  config_lib.check_is_trained(config, 'a soak')
   log = pathlib.Path(values.log)
   folder = pathlib.Path(values.workdir or f'runs/soak-{log.name.split(".")[0]}')
   columns = csv.Columns(**{ours: values[f'{ours}_column'].value for ours in stores.COLUMNS})
@@ -62,7 +65,7 @@ def main():
   stores.say(f'{len(rows):,} rows; history {days.cuts[1]:,}, then {values.updates} updates of '
              f'{(days.cuts[-2] - days.cuts[1]) // values.updates:,} rows on average')
   settings = store.Settings(values.margin, values.holdout)
-  running = soak.Soak(folder, days, cli.config_from_flags(), settings, every, stores.say)
+  running = soak.Soak(folder, days, config, settings, every, stores.say)
   figures = running.run([] if values.tables_only else methods, values.updates)
   title = f'{log.name}: history {values.history}, {values.updates} updates, every {values.every}'
   stores.say('\n' + tables.write(folder, figures, title, values.margin))

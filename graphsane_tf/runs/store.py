@@ -3,6 +3,7 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import re
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
@@ -59,6 +60,13 @@ class Settings:
       raise UserError(f'--every={self.every}: choose hour, day or week, or leave it out.')
 
 
+def checked_name(name: str) -> str:
+  """The name of a model if it can be that of a folder; else raises a `UserError`."""
+  if not re.fullmatch(r'[A-Za-z][\w.-]*', name):
+    raise UserError(f'--name={name}: a name begins with a letter and has only letters, digits, _, . and -.')
+  return name
+
+
 def identity(name: str, columns: csv.Columns, categories: bool, settings: Settings, config) -> Dict[str, Any]:
   """What store.json holds."""
   return json.loads(json.dumps({
@@ -94,7 +102,7 @@ class Store:
       self.settings = Settings(**saved['settings'])
     except (TypeError, KeyError, AttributeError) as error:
       raise UserError(f'{file} holds no settings of a store ({error}).') from error
-    self.name = saved['name']
+    self.name = checked_name(saved['name'])
     self.categories = saved['categories']
     self.versions = versions.Versions(path, self.name)
     self.work = self.path / 'work'

@@ -13,7 +13,7 @@ import optuna
 import tensorflow as tf
 
 from graphsane_tf import files
-from graphsane_tf.config import resolved
+from graphsane_tf.config import check_is_trained, resolved
 from graphsane_tf.data import spec as data_spec
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.data.spec import DataSpec
@@ -139,6 +139,7 @@ class Tuner:
         name: optuna.distributions.CategoricalDistribution(values) for name, values in GRID.items()}
     self.config = self._with({'sampler': 'sane', 'base_from': ''})
     resolved(self.config)
+    check_is_trained(self.config, 'a search')
     if self.config.clustering.beta <= 0:
       raise UserError('config.clustering.beta must be positive while it is tuned.')
     most = SPACE['train.num_sampler_negatives'].high

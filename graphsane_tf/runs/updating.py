@@ -2,8 +2,10 @@
 import dataclasses
 import datetime
 import pathlib
-import re
+import time
 from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
 
 from graphsane_tf import config as config_lib
 from graphsane_tf import files, memory, negatives
@@ -12,9 +14,10 @@ from graphsane_tf.data.readers import csv
 from graphsane_tf.errors import UserError
 from graphsane_tf.runs import forgetting, gate
 from graphsane_tf.runs.attempt import Attempt, Outcome, Say, refusal
-from graphsane_tf.runs.store import Settings, Store, held, identity, read_rows
+from graphsane_tf.runs.store import Settings, Store, checked_name, held, identity, read_rows
 
 
+_A_DAY = 86400
 _USUAL, _DEFAULTS = csv.Columns(), Settings()
 
 
@@ -35,8 +38,8 @@ def create(path, interactions, config, *, name: str = 'recommender', columns: cs
     UserError: if the folder holds something else, or a store that was made in another way.
   """
   path = pathlib.Path(path)
-  if not re.fullmatch(r'[A-Za-z][\w.-]*', name):
-    raise UserError(f'--name={name}: a name begins with a letter and has only letters, digits, _, . and -.')
+  checked_name(name)
+  config_lib.check_is_trained(config, 'a store')
   if config.base_from:
     raise UserError('--base_from has no meaning for a store: its base block is trained on all of the history.')
   if path.exists() and not (path / 'store.json').exists() and any(
@@ -51,6 +54,9 @@ def create(path, interactions, config, *, name: str = 'recommender', columns: cs
       log, arrival = growing.append(growing.empty(), tables, str(interactions), settings.min_rating)
       if not arrival.rows:
         raise UserError(f'{interactions} has no rows to begin with: give a history with --interactions.')
+      if len(log) > 1 and log.time[0] == log.time[-1]:
+        raise UserError(f'all {len(log):,} rows of {interactions} have the same time, and nothing says which came '
+                        'last: give the real times with --timestamp_column.')
       resolved = config_lib.resolved(config)
       negatives.REGISTRY[resolved.sampler].check(resolved, log)
       files.write_json(path / 'store.json', wanted)
@@ -71,6 +77,7 @@ def create(path, interactions, config, *, name: str = 'recommender', columns: cs
       files.remove(store.work)
       return Outcome('nothing', current, f'the store is there already, at version {current}.')
     _tell_arrival(kept.parts[-1], say)
+    _warn_of_the_future(kept, say)
     return Attempt(store, kept, None, settings.margin, say).run()
 
 
@@ -106,6 +113,7 @@ def update(store: Store, interactions=None, *, forget_users: Sequence[str] = (),
       kept.write(store.path / 'log')
       store.tidy()
       _tell_arrival(kept.parts[-1], say)
+      _warn_of_the_future(kept, say)
     parent = store.versions.check(current)
     if not any(map(len, tables)) or len(kept.interactions) == parent['data']['rows']:
       files.remove(store.work)
@@ -145,6 +153,15 @@ def _with_part(kept: growing.KeptLog, log, arrival: growing.Arrival, file, diges
 def _ignored(part: Dict[str, Any]) -> str:
   words = {'already_used': 'used already', 'repeated': 'repeated', 'unrated': 'rated too low', 'unwanted': 'forgotten'}
   return ', '.join(f'{part[name]:,} {word}' for name, word in words.items() if part.get(name))
+
+
+def _warn_of_the_future(kept: growing.KeptLog, say: Say) -> None:
+  """Times that have not come yet were misread, and would stand before every later day."""
+  times = kept.interactions.time[kept.parts[-1]['first_row']:]
+  late = times > time.time() + _A_DAY
+  if late.any():
+    say(f'warning: {late.sum():,} rows are later than today by the clock of this machine, the last of '
+        f'{np.datetime64(int(times.max()), "s")}: is it the right column, in the right unit?')
 
 
 def _tell_arrival(part: Dict[str, Any], say: Say) -> None:

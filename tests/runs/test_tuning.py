@@ -27,6 +27,7 @@ def _tuner(folder, **changes):
 @pytest.mark.parametrize('change, sentence', [
     ({'clustering__beta': 0.}, 'config.clustering.beta must be positive'),
     ({'train__num_negatives': 4}, 'config.train.num_negatives is 4; it must be at least 5'),
+    ({'peer': 'ease'}, '--peer=ease has no meaning for a search'),
     ({'model__l2': -1.}, 'config.model.l2 is -1.0')])
 def test_a_search_that_cannot_be_made_leaves_nothing(change, sentence, tmp_path):
   with pytest.raises(UserError, match=sentence):

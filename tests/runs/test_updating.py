@@ -100,6 +100,34 @@ def test_the_same_call_again_changes_nothing_and_another_one_is_refused(first, d
     updating.create(tmp_path / 'new', days['history'], config, name='../up', say=QUIET)
 
 
+@pytest.mark.fault('times that are equal')
+def test_what_a_store_cannot_be_made_of_is_one_sentence(days, tmp_path):
+  history = pd.read_csv(days['history'])
+  history.assign(timestamp=history.timestamp[0]).to_csv(tmp_path / 'equal.csv', index=False)
+  with pytest.raises(UserError, match='6,000 rows of .*equal.csv have the same time'):
+    updating.create(tmp_path / 'new', tmp_path / 'equal.csv', store_files.config(), say=QUIET)
+  with pytest.raises(UserError, match='--peer=ease has no meaning for a store'):
+    updating.create(tmp_path / 'new', days['history'], store_files.config(peer='ease'), say=QUIET)
+
+
+def test_rows_of_the_future_are_warned_about(shop, days, tmp_path):
+  monday = pd.read_csv(days['monday'])
+  monday.loc[monday.index[-7:], 'timestamp'] = 2 ** 33
+  monday.to_csv(tmp_path / 'monday.csv', index=False)
+  lines = []
+  with pytest.raises(Stop):
+    updating.update(shop, tmp_path / 'monday.csv', say=lambda line: (lines.append(line), stopping('warning')(line)))
+  assert lines[-1].startswith('warning: 7 rows are later than today by the clock of this machine, the last of 2242-')
+
+
+@pytest.mark.fault('damaged store')
+def test_a_damaged_name_does_not_lead_out_of_the_store(shop):
+  saved = json.loads((shop.path / 'store.json').read_text())
+  (shop.path / 'store.json').write_text(json.dumps({**saved, 'name': '../other'}))
+  with pytest.raises(UserError, match=r'--name=\.\./other: a name begins with a letter'):
+    stores.Store(shop.path)
+
+
 @pytest.mark.fault('update cut off')
 def test_an_update_that_is_cut_off_goes_on_to_the_same_version(shop, days, tmp_path):
   shutil.copytree(shop.path, tmp_path / 'whole')
