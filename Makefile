@@ -42,7 +42,10 @@ test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # What must not rest on how one processor rounds.
-KERNEL_TESTS = tests/evaluation tests/serving tests/negatives/test_ranked.py tests/runs/test_incremental.py
+RESUME = tests/runs/test_incremental.py::test_
+KERNEL_TESTS = $(addprefix tests/evaluation/test_,ranking.py limits.py protocol.py second_opinion.py) \
+  $(addprefix tests/serving/test_,export.py signatures.py) tests/negatives/test_ranked.py \
+  $(addprefix $(RESUME),saved_model_gives_the_models_own_ranking blocks_one_at_a_time_give_the_same_numbers)
 KERNELS = OPENBLAS_CORETYPE=Haswell OPENBLAS_CORETYPE=Sandybridge TF_ENABLE_ONEDNN_OPTS=0
 
 test-kernels: $(VENV)/.installed-test

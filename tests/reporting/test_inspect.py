@@ -68,7 +68,7 @@ def test_quantities(opened):
 
 
 def test_other_samplers_get_what_sane_would_build(folder, tmp_path):
-  config = logs.tiny_config(sampler='uniform', blocks__num_incremental=3, train__batch_size=512,
+  config = logs.tiny_config(backbone='lightgcn', sampler='uniform', blocks__num_incremental=3, train__batch_size=512,
                             base_from=str(folder))
   run = incremental.IncrementalRun(config, prepare.load(DATA), tmp_path / 'run',
                                    log=lambda line: None)
