@@ -29,7 +29,7 @@ def forked_fixture(tmp_path_factory):
 
 @pytest.fixture(name='short_exports', scope='module')
 def short_exports_fixture():
-  """SavedModels with one signature of eight, for tests in which others have no part: tracing them is half of a small run."""
+  """SavedModels with one signature of eight: tracing the others is half of a small run, and few tests ask them."""
   from graphsane_tf.serving import export, server
   others = ('recommend', 'by_items', 'recommend_by_items', 'similar_items', 'embed_users', 'embed_items', 'score')
   short = type('Short', (server.Server,), {

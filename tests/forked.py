@@ -26,8 +26,8 @@ def command(order):
   signal.signal(signal.SIGINT, signal.default_int_handler)
   os.chdir(order['cwd'])
   os.environ.update(order['environment'])
-  for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, order['out'], os.O_WRONLY), (2, order['err'], os.O_WRONLY)):
-    os.dup2(os.open(path, flags), number)
+  for number, path in enumerate((os.devnull, order['out'], order['err'])):
+    os.dup2(os.open(path, os.O_WRONLY if number else os.O_RDONLY), number)
   script, *words = order['words']
   sys.argv = [script, *words]
   try:

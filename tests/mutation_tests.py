@@ -11,8 +11,9 @@ _UNSOUND = ['tests/runs/test_folder.py::test_unsound_weights_and_gradients_stop_
             'tests/runs/test_folder.py::test_a_loss_is_compared_with_the_blocks_first_step']
 
 _OBJECTIVE = 'tests/training/test_objective.py'
-_STEP = [_OBJECTIVE, 'tests/training/test_step.py', 'tests/benchmarking/test_plain.py',
-         'tests/training/test_methods.py']
+_STEP = [_OBJECTIVE, 'tests/training/test_step.py', 'tests/training/test_update.py', 'tests/training/test_softmax.py',
+         'tests/training/test_kd_strength.py', 'tests/training/test_shared_traces.py',
+         'tests/benchmarking/test_plain.py', 'tests/training/test_methods.py']
 _RUN = ['tests/runs/test_incremental.py', 'tests/training/test_learning.py',
         'tests/training/test_methods.py']
 _FOLDER = ['tests/training/test_store.py', 'tests/runs/test_damage.py',
@@ -34,10 +35,14 @@ _TESTS = {
     'training/assembly.py': ['tests/training/test_block.py', 'tests/runs/test_on_blocks.py', *_RUN,
                              'tests/runs/test_tuning.py'],
     'training/block.py': ['tests/training/test_block.py', 'tests/training/test_stopping.py',
+                          'tests/training/test_epoch_zero.py', 'tests/training/test_kd_strength.py',
                           'tests/runs/test_profile.py', *_UNSOUND, 'tests/runs/test_folder.py', *_RUN],
-    'training/optimizers.py': [_OBJECTIVE, 'tests/runs/test_incremental.py'],
+    'training/optimizers.py': [_OBJECTIVE, 'tests/training/test_new_rows.py', 'tests/training/test_update.py',
+                               'tests/runs/test_incremental.py'],
     'training/propagation.py': ['tests/training/test_propagation.py', *_STEP],
     'training/step.py': _STEP,
+    'training/softmax.py': ['tests/training/test_softmax.py', *_STEP],
+    'training/scoring.py': ['tests/memory', 'tests/runs/test_memory_runs.py'],
     'training/store.py': _FOLDER,
     'graph/scores.py': ['tests/graph/test_scores.py', *_STEP],
     'runs/capacity.py': ['tests/runs/test_capacity.py', *_RUN],
@@ -50,6 +55,13 @@ _TESTS = {
     'runs/screen.py': ['tests/runs/test_screen_text.py', 'tests/runs/test_screen.py'],
     'runs/tuning.py': ['tests/runs/test_search.py', 'tests/runs/test_tuning.py'],
     'runs/workdir.py': ['tests/runs/test_workdir.py', 'tests/runs/test_incremental.py'],
+    'runs/gate.py': ['tests/runs/test_gate.py', 'tests/runs/test_updating.py'],
+    'runs/changes.py': ['tests/runs/test_gate.py', 'tests/runs/test_updating.py'],
+    'runs/soak.py': ['tests/runs/test_soak.py'],
+    'runs/profile.py': ['tests/runs/test_profile.py'],
+    'runs/board.py': ['tests/runs/test_profile.py', *_RUN],
+    **dict.fromkeys([f'runs/{name}.py' for name in ('attempt', 'forgetting', 'source', 'status', 'store', 'updating')],
+                    ['tests/runs/test_updating.py', 'tests/runs/test_store_memory.py']),
     'negatives/base.py': [_EDGES, 'tests/negatives/test_samplers.py', _OBJECTIVE,
                           'tests/negatives/test_behaviour.py'],
     'negatives/ranked.py': ['tests/negatives/test_ranked.py', *_SANE],
@@ -67,6 +79,7 @@ _TESTS = {
     'distillation': ['tests/distillation', _METHODS],
     'clustering': ['tests/clustering', 'tests/negatives/test_sane.py',
                    'tests/benchmarking/test_plain.py', 'tests/negatives/test_training.py'],
+    'evaluation/approximate.py': ['tests/evaluation/test_approximate.py'],
     'evaluation/forgetting.py': ['tests/evaluation/test_forgetting.py', _LIMITS,
                                  'tests/runs/test_on_blocks.py'],
     'evaluation/metrics.py': ['tests/evaluation/test_metrics.py', _LIMITS,
@@ -99,5 +112,7 @@ def tests_of(path: str, long: bool = False) -> Tuple[List[str], str]:
   if name in _TESTS or folder in _TESTS:
     tests = dict.fromkeys([*(_TESTS.get(name) or _TESTS[folder]), _FROZEN])
     return [test for test in tests if long or test not in _LONG], ''
+  if folder != 'negatives':
+    raise ValueError(f'{path} has no line in _TESTS.')
   # A sampler's own tests have its name in theirs.
   return [test for test in _SAMPLER if long or test not in _LONG], f"{file.removesuffix('.py')} or test_edges"

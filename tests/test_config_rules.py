@@ -175,7 +175,7 @@ def test_a_section_of_ones_own_brings_its_rules(monkeypatch):
     ({'memory_options__offset': 1., 'memory': 'ease', 'train__loss': 'softmax'}, 'set --config.train.loss=bpr'),
     ({'memory_options__offset': 1., 'memory': 'ease', 'full_retrain': True}, 'leave out --full_retrain'),
     ({'kd_strength': .5}, 'there is none: add --kd=sgct'),
-    ({'sampler': 'dns', 'train__num_sampler_negatives': 11}, 'it must be at most config.train.num_negatives, which is 10')])
+    ({'sampler': 'dns', 'train__num_sampler_negatives': 11}, 'at most config.train.num_negatives, which is 10')])
 def test_fields_that_do_not_go_together(changes, words):
   with pytest.raises(UserError, match=words):
     config_lib.resolved(logs.tiny_config(**changes))
