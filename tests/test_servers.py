@@ -50,7 +50,7 @@ def test_a_table_on_servers_is_not_read_whole():
 @pytest.mark.slow
 def test_training_with_tables_on_two_servers(tmp_path):
   cluster = _cluster(test_multiworker._ports(5))
-  command = [sys.executable, str(ROOT / 'experiments' / 'parameter_servers.py'), '--dataset=drift', '--drift_size=small',
+  command = [sys.executable, str(ROOT / 'experiments' / 'parameter_servers.py'), '--drift_size=small',
              '--config=tiny', '--backbone=lightgcn', '--base_epochs=4', '--min_shard_kilobytes=4', '--output=out']
 
   def start(kind, index, out):

@@ -1,4 +1,7 @@
 """A step's parts are those of the whole step."""
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -64,3 +67,47 @@ def test_shares_add_up():
   np.testing.assert_allclose(total, strategies.Alone().mean(losses, 3.))
   shares = [replica.part_of({'kl': tf.constant(3.)})['kl'] for replica in replicas]
   np.testing.assert_allclose(sum(shares), 3.)
+
+
+_MIRRORED = '''
+import graphsane_tf
+from graphsane_tf import workers
+import numpy as np
+import tensorflow as tf
+fellows = workers.start('mirrored', devices=3)
+from graphsane_tf.training import optimizers, strategies
+
+def trained(split, share):
+  table, old = tf.Variable(tf.reshape(tf.range(12.), [6, 2])), {'table': tf.ones([4, 2])}
+  adam = optimizers.adam(.1, [table])
+  update = optimizers.NewRows(optimizers.Update(adam, [table]), old, {'table': table})
+  def step():
+    gradients = split.total([share * tf.reshape(tf.range(12.), [6, 2])])
+    update.apply_gradients([(gradients[0], table)])
+    return {'size': tf.norm(gradients[0])}
+  run = tf.function(lambda: split.run(step), autograph=False)
+  for _ in range(3):
+    size = run()['size']
+  return table, float(size)
+
+expected, size = trained(strategies.Alone(), 1.)
+with fellows.scope():
+  table, shared = trained(strategies.of(fellows.strategy), 1 / 3)
+  vector = tf.Variable(tf.zeros([4]))
+np.testing.assert_allclose(shared, size, rtol=1e-6)
+copies = fellows.strategy.experimental_local_results(table)
+assert len(copies) == 3 and fellows.name == 'mirrored, 3 replicas on 1 worker'
+for copy in copies:
+  np.testing.assert_allclose(copy.numpy(), expected.numpy(), rtol=1e-6)
+vector[1:3].assign([5., 6.])
+fellows.settle([vector])
+for copy in fellows.strategy.experimental_local_results(vector):
+  assert copy.numpy().tolist() == [0., 5., 6., 0.]
+print('fine')
+'''
+
+
+@pytest.mark.slow
+def test_updates_and_assignments_reach_every_replica():
+  done = subprocess.run([sys.executable, '-c', _MIRRORED], capture_output=True, text=True, check=False)
+  assert done.stdout.endswith('fine\n'), done.stderr
