@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from graphsane_tf import backbones, clustering, distillation, negatives, traced
 from graphsane_tf.config import resolved
+from graphsane_tf.negatives.base import Draw, NegativeSampler
 from graphsane_tf.training import assembly
 from graphsane_tf.training.block import new_model
 from tests import logs
@@ -27,6 +28,8 @@ _CASES = {
     'demix': {'backbone': 'lightgcn', 'sampler': 'demix'},
     'dns': {'backbone': 'lightgcn', 'sampler': 'dns', 'train__loss': 'softmax'},
 }
+# Each case traces for seconds: the slow tests have the others.
+_QUICK = ('strong', 'paper')
 # Where TensorFlow knows how many rows a mean has, it multiplies by the reciprocal instead of dividing.
 _ROUNDED = ('graphsail',)
 
@@ -56,7 +59,8 @@ def _trained(config, log, index, folder):
           *(variable.numpy() for variable in [*trainer.step.variables, *trainer.model.optimizer.variables()])]
 
 
-@pytest.mark.parametrize('name', _CASES)
+@pytest.mark.parametrize('name', [
+    pytest.param(name, marks=() if name in _QUICK else pytest.mark.slow) for name in _CASES])
 def test_a_shared_step_is_that_of_the_block(tmp_path, name):
   config, log = resolved(logs.tiny_config(**_CASES[name])), _log()
   traced.forget()
@@ -69,6 +73,29 @@ def test_a_shared_step_is_that_of_the_block(tmp_path, name):
   assert len(found) == len(expected)
   for one, other in zip(found, expected):
     np.testing.assert_allclose(one, other, rtol=1e-5 if name in _ROUNDED else 0., atol=1e-7 if name in _ROUNDED else 0.)
+
+
+class _Asking(NegativeSampler):
+  """A sampler from elsewhere, whose traced code asks for a number of its block."""
+
+  def draw(self, users, positives, seeds):
+    shape = [tf.size(users), self.num_slots]
+    items = tf.random.stateless_uniform(shape, seeds.next(), 0, self.context.num_items, tf.int32)
+    return Draw(items, tf.ones_like(items, tf.float32))
+
+
+def test_a_method_that_asks_for_its_block_is_traced_for_each(tmp_path):
+  negatives.REGISTRY.register('asking')(_Asking)
+  try:
+    config, log = resolved(logs.tiny_config(backbone='lightgcn', sampler='asking')), _log()
+    before = dict(traced.counts)
+    found = [_trained(config, log, index, tmp_path / 'shared') for index in (1, 2)]
+    assert traced.counts['alone'] == before['alone'] + 2
+    with traced.alone():
+      for one, other in zip(found[1], _trained(config, log, 2, tmp_path / 'alone')):
+        np.testing.assert_array_equal(one, other)
+  finally:
+    negatives.REGISTRY.forget('asking')
 
 
 def test_every_method_takes_part():
