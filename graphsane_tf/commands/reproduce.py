@@ -25,7 +25,9 @@ def define():
   flags.DEFINE_string('data_dir', 'data', 'Folder of raw files and prepared copies.')
   flags.DEFINE_string('recipes', None, 'Python file with a dict RECIPES of data flags by the name of a log; '
                       'configs/logs.py shows one.')
-  flags.DEFINE_integer('jobs', 1, 'Processes at once.', lower_bound=1)
+  flags.DEFINE_integer('jobs', 1, 'Processes at once (with --ray: one a core of the cluster).', lower_bound=1)
+  flags.DEFINE_string('ray', None, "Address of a Ray cluster that runs the cells, one a core, or 'local'; all nodes "
+                      'see the same folders.')
   data_flags.define_option('drift_size')
   flags.DEFINE_string('extra', '', 'Further flags for every run, as one string.')
   flags.DEFINE_bool('dry_run', False, 'Print the cells with an estimate, train nothing.')
@@ -34,7 +36,7 @@ def define():
                       'versions and commits of its runs.')
   return {'tables': ['what', 'seeds', 'tables_only', 'write'],
           'data': ['datasets', 'recipes', 'drift_size', 'data_dir'],
-          'runs': ['jobs', 'extra', 'dry_run', 'workdir']}
+          'runs': ['jobs', 'ray', 'extra', 'dry_run', 'workdir']}
 
 
 def _command(what: str) -> str:
@@ -66,7 +68,13 @@ def main():
   if values.dry_run:
     log(grid.plan(cells, values.jobs))
     return
-  failed = {} if values.tables_only else grid.run(cells, values.jobs, log)
+  failed = {}
+  if not values.tables_only:
+    places = None
+    if values.ray:
+      from graphsane_tf.runs import cluster  # pylint: disable=g-import-not-at-top
+      places = cluster.Cluster(values.ray)
+    failed = grid.run(cells, values.jobs, log, places)
   cli.load_tensorflow_quietly()
   from graphsane_tf.reporting import analyses, pages, report  # pylint: disable=g-import-not-at-top
   done = FinishedGrid(cells, extra)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Set, Tuple
 
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
@@ -224,15 +224,57 @@ def plan(cells_of_grid: Sequence[Cell], jobs: int) -> str:
   return '\n'.join(lines)
 
 
-class _Processes:
-  """The processes that run now, so that an interrupt can end them."""
+class Places(Protocol):
+  """Where cells are run, several at once."""
+  count: int
 
-  def __init__(self):
+  def run(self, cell: Cell, log: Callable[[str], None]) -> Tuple[str, float]:
+    """Runs a cell; returns what went wrong ('' if nothing) and its seconds. Called from several threads."""
+
+  def stop(self) -> None:
+    """Ends the cells that run now."""
+
+
+class Processes:
+  """Processes of this machine; an interrupt can end those that run now."""
+
+  def __init__(self, count: int = 1):
+    self.count = max(1, count)
     self._lock = threading.Lock()
-    self._running = set()
+    self._running: Set[Any] = set()
     self.stopped = False
 
-  def run(self, command: List[str], stream) -> int:
+  def run(self, cell, log):
+    return self.run_command(cell, cell.command, log)
+
+  def run_command(self, cell: Cell, command: List[str], log: Callable[[str], None]) -> Tuple[str, float]:
+    """`run` of a cell by a given command."""
+    try:
+      return self._locked_run(cell, command, log)
+    except (OSError, UserError) as error:
+      return str(error), 0.
+
+  def _locked_run(self, cell: Cell, command: List[str], log: Callable[[str], None]) -> Tuple[str, float]:
+    files.make_directory(cell.folder.parent)
+    with open(cell.log_file, 'a', encoding='utf-8') as stream:
+      # The process inherits the lock with its output, and keeps it even if this one is killed.
+      try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      except BlockingIOError:
+        log(f'{cell.folder} is being run by another process: waiting for it.')
+        fcntl.flock(stream, fcntl.LOCK_EX)
+      started = time.monotonic()
+      if cell.results() is not None:
+        return '', 0.
+      cell.save_note(0.)
+      code = self._wait(command, stream)
+      seconds = time.monotonic() - started
+      cell.save_note(seconds)
+    if code:
+      return f'it ended with code {code}; its output is in {cell.log_file}', seconds
+    return '', seconds
+
+  def _wait(self, command: List[str], stream) -> int:
     with self._lock:
       if self.stopped:
         return -signal.SIGTERM
@@ -273,7 +315,8 @@ def _terminable() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
-def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print) -> Dict[Cell, str]:
+def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print,
+        places: Optional[Places] = None) -> Dict[Cell, str]:
   """Runs the cells that are not finished; a cut-off cell goes on where it was.
 
   A failing cell does not stop the others. A cell that another process is working on (an earlier
@@ -283,6 +326,7 @@ def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print)
     todo: cells; base cells are run before the others.
     jobs: processes at once.
     log: takes a line for the screen.
+    places: where cells are run, instead of so many processes of this machine.
 
   Returns:
     Cells that failed, or whose base block did, and why.
@@ -293,8 +337,8 @@ def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print)
   left = set(waiting)
   started, done = time.monotonic(), 0
   failed: Dict[Cell, str] = {}
-  processes = _Processes()
-  with _terminable(), concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
+  places = places or Processes(jobs)
+  with _terminable(), concurrent.futures.ThreadPoolExecutor(places.count) as pool:
     try:
       for bases in (True, False):
         futures = {}
@@ -307,7 +351,7 @@ def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print)
             done += 1
             left.discard(cell)
           else:
-            futures[pool.submit(_run_cell, cell, processes, log)] = cell
+            futures[pool.submit(places.run, cell, log)] = cell
         for future in concurrent.futures.as_completed(futures):
           cell = futures[future]
           problem, seconds = future.result()
@@ -317,42 +361,13 @@ def run(todo: Sequence[Cell], jobs: int = 1, log: Callable[[str], None] = print)
             failed[cell] = problem
           else:
             taken.update(seconds_taken([cell]))
-          ahead = sum(estimate(c, taken)[0] for c in left) / max(1, jobs)
+          ahead = sum(estimate(c, taken)[0] for c in left) / places.count
           log(f'{done}/{len(waiting)}  {cell.dataset}  seed {cell.seed}  {cell.name}  '
               f'{"FAILED after " if problem else ""}{duration(seconds)}'
               + (f', about {duration(ahead)} left' if left else
                  f'; the grid took {duration(time.monotonic() - started)}'))
     except BaseException:
-      processes.stop()
+      places.stop()
       pool.shutdown(wait=True, cancel_futures=True)
       raise
   return failed
-
-
-def _run_cell(cell: Cell, processes: _Processes, log: Callable[[str], None]) -> Tuple[str, float]:
-  """Runs one cell; returns what went wrong ('' if nothing) and its seconds."""
-  try:
-    return _locked_run(cell, processes, log)
-  except (OSError, UserError) as error:
-    return str(error), 0.
-
-
-def _locked_run(cell: Cell, processes: _Processes, log: Callable[[str], None]) -> Tuple[str, float]:
-  files.make_directory(cell.folder.parent)
-  with open(cell.log_file, 'a', encoding='utf-8') as stream:
-    # The process inherits the lock with its output, and keeps it even if this one is killed.
-    try:
-      fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-      log(f'{cell.folder} is being run by another process: waiting for it.')
-      fcntl.flock(stream, fcntl.LOCK_EX)
-    started = time.monotonic()
-    if cell.results() is not None:
-      return '', 0.
-    cell.save_note(0.)
-    code = processes.run(cell.command, stream)
-    seconds = time.monotonic() - started
-    cell.save_note(seconds)
-  if code:
-    return f'it ended with code {code}; its output is in {cell.log_file}', seconds
-  return '', seconds
