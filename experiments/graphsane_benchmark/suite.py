@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from graphsane_tf import files
 from graphsane_benchmark import (
-    catalogues, figures, large, logs, memory, peers, preparation, processes, scoring, serving, training)
+    catalogues, figures, large, logs, memory, peers, plans, preparation, processes, scoring, serving, training)
 from graphsane_tf.data import drift, prepare
 from graphsane_tf.data.spec import DataSpec
 from graphsane_tf.data.interactions import Interactions
@@ -63,6 +63,7 @@ class Suite:
         'memory_cost': [lambda shape=shape: memory.cost_section(shape)
                         for shape in memory.SHAPES[:2 if quick else None]],
         'index': [lambda: catalogues.index_section(*[catalogues.ITEMS[:2]] if quick else [])],
+        'plan': [] if quick else [lambda kind=kind: plans.plan_section(kind=kind) for kind in ('sampled', 'whole')],
         'large': [] if quick else [large.large_section],
         'preparation': [] if quick else [
             *(lambda rows=rows: preparation.order_section(rows, repeats) for rows in preparation.COMPARED),

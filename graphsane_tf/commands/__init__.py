@@ -19,6 +19,7 @@ COMMANDS = {
     'tune': ('tune', "choose SANE's values for a log on validation rows"),
     'inspect': ('inspect', "one user's interests and negative reservoir"),
     'audit': ('audit', "a run under the released protocol's choices"),
+    'plan': ('plan', 'what a block of some size will cost, for 1 to 64 workers'),
     'benchmark': ('benchmark', 'measure speed and memory'),
     'doctor': ('doctor', 'what this machine has, and what would not work'),
 }
