@@ -21,7 +21,7 @@ from graphsane_tf.training.propagation import cheaper, rows_read
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 # Logs on which steps are measured: users, items, rows.
 _MEASURED = ((1_500, 1_200, 30_000), (20_000, 16_000, 80_000), (4_000, 3_000, 240_000))
-_STEPS, _ROUNDS = 2, 3
+_STEPS, _ROUNDS = 1, 12
 _RANKED = (256, 20_000, 64)
 # Bytes of a weight: itself, Adam's two moments, and a gradient with the parts that it is summed from.
 _WEIGHT_BYTES = 20

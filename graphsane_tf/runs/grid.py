@@ -23,6 +23,7 @@ _START_SECONDS = 20.
 _ROUGH_SECONDS = {'--drift_size=small': 20., '--drift_size=default': 160.,
                   '--drift_size=large': 1800.}
 _ROUGH_OTHER = 600.
+_FOREVER = 1e9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -282,7 +283,8 @@ class Processes:
           command, stdout=stream, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
       self._running.add(process)
     try:
-      return process.wait()
+      # With a time, however long, Python looks again and again: Ray's interrupts end no system call.
+      return process.wait(_FOREVER)
     except BaseException:
       process.terminate()
       raise
