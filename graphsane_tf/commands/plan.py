@@ -3,7 +3,7 @@ from absl import flags
 
 from graphsane_tf import cli
 
-HELP = 'Memory, time and network of a block of some size, for 1 to 64 workers like this machine, and what to use.'
+HELP = 'Memory, time and network of a block of some size, for 1 to 64 workers like this machine.'
 EXAMPLES = ('graphsane plan --users=1000000 --items=500000 --edges=100000000 --dim=64',)
 AFTER = ('Steps of small logs are measured here for some seconds. Negatives are uniform and there is no distiller; '
          'mirrored is what multiworker is, within one machine with several GPUs.')
