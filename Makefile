@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help install run test test-slow test-kernels reliability mutation docs lint clean
+.PHONY: help install run test test-slow test-kernels reliability mutation docs test-docs lint clean
 
 help:
 	@echo 'make run           install into .venv; SGCT + SANE, the strong recipe and EASE on the embedded data set'
@@ -14,6 +14,7 @@ help:
 	@echo 'make reliability   every test of a fault; writes the table of docs/reliability.md'
 	@echo 'make mutation      plants faults in the code, a sample of SAMPLE a package: do the tests notice? (hours)'
 	@echo 'make docs          the documentation as a site in build/docs, without the network'
+	@echo 'make test-docs     every command of README and docs, and every notebook, at small sizes'
 	@echo 'make lint          ruff and mypy'
 	@echo 'make clean         delete .venv (runs and data stay)'
 
@@ -73,6 +74,9 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 # Warnings are errors, and so is whatever a page would fetch from the network (docs/check_site.py).
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+test-docs: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 -m slow tests/test_documents.py tests/test_notebooks.py
 
 $(VENV)/.installed-lint: $(VENV)/.installed-test
 	$(PIP) -e '.[lint]'

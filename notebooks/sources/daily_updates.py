@@ -2,7 +2,7 @@
 # # Daily updates and serving
 #
 # A *store* is a folder with one log and numbered versions of a model. Every day's rows make the next version, if that is no step
-# back. This notebook makes a store, brings it up to date four times, looks at what was decided and why, and asks it over HTTP.
+# back. This notebook makes a store, brings it up to date three times, looks at what was decided and why, and asks it over HTTP.
 
 # %% imports
 # %matplotlib inline
@@ -37,13 +37,13 @@ folder = tempfile.TemporaryDirectory(prefix='graphsane-')
 home = pathlib.Path(folder.name)
 log = drift.generate('small')
 rows = pd.DataFrame({'user': log.user_ids[log.user], 'item': log.item_ids[log.item], 'timestamp': log.time})
-days = np.split(rows, [7200, 8000, 8800, 9600, 10400])[:5]
-shop = Recommender.create(home / 'shop', days[0], backbone='lightgcn', embedding_dim=32, batch_size=512, base_epochs=10,
-                          epochs=3)
+days = np.split(rows, [7200, 8200, 9200, 10200])[:4]
+shop = Recommender.create(home / 'shop', days[0], backbone='lightgcn', embedding_dim=32, batch_size=512, base_epochs=8,
+                          epochs=2)
 print('version', shop.version, 'knows', len(days[0]), 'rows')
 
 # %% [markdown] update-note
-# ## Four days
+# ## Three days
 #
 # Each update is measured on the day's newest rows in four ways: trained on the new rows; old weights with the new rows in the graph; what was
 # served before; and popularity. The better one of the first two is published, unless another one is clearly ahead.
@@ -110,7 +110,7 @@ print(json.dumps(get('/recommend?user=u00012&k=3'), indent=1))
 # An update while it serves: the next answer is of the new version, and no request is lost.
 
 # %% live
-shop.update(rows[10400:11200])
+shop.update(rows[10200:11200])
 for _ in range(150):
   health = get('/healthz')
   if str(shop.version) in json.dumps(health):

@@ -65,7 +65,7 @@ def settings(name, **changes):
   config.update_from_flattened_dict(changes)
   return config
 
-SMALL = {'model.embedding_dim': 32, 'train.batch_size': 512, 'train.base_epochs': 12, 'train.epochs': 4}
+SMALL = {'model.embedding_dim': 32, 'train.batch_size': 512, 'train.base_epochs': 10, 'train.epochs': 3}
 methods = {'popularity': settings('default', peer='recent_popularity'), 'ease': settings('default', peer='ease'),
            'ours': settings('strong', **SMALL)}
 recall = {}

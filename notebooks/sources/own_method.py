@@ -124,7 +124,7 @@ assert done.returncode == 0, done.stdout[-3000:]
 # %% [markdown] train-note
 # ## Are they any good?
 #
-# The same base block, updated in four ways. On a log this small differences are mostly noise; `graphsane reproduce` with
+# The same base block, updated in three ways. On a log this small differences are mostly noise; `graphsane reproduce` with
 # three seeds and a table of your own (docs/extending.md) is the way to find out.
 
 # %% train
@@ -139,7 +139,7 @@ def run(kd, sampler):
   config.kd, config.sampler = kd, sampler
   config.model.embedding_dim = 32
   config.train.batch_size = 512
-  config.train.base_epochs, config.train.epochs = 8, 3
+  config.train.base_epochs, config.train.epochs = 6, 2
   config.blocks.num_incremental = 2
   if recall:
     config.base_from = str(home / next(iter(recall)))
@@ -147,12 +147,12 @@ def run(kd, sampler):
   return results['average']['recall@20']
 
 recall = {}
-for kd, sampler in (('none', 'uniform'), ('none', 'hardest'), ('anchor', 'uniform'), ('anchor', 'hardest')):
+for kd, sampler in (('none', 'uniform'), ('none', 'hardest'), ('anchor', 'uniform')):
   recall[f'{kd}-{sampler}'] = run(kd, sampler)
 
 figure, axes = plt.subplots(figsize=(6, 2.6), layout='constrained')
 axes.bar_label(axes.barh(list(recall)[::-1], list(recall.values())[::-1], color='tab:blue'), fmt='%.4f')
-axes.set(xlabel='test Recall@20, average of the incremental blocks')
+axes.set(xlabel='test Recall@20, block 1')
 axes.margins(x=.12)
 plt.show()
 

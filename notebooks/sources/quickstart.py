@@ -58,8 +58,8 @@ config.kd = 'sgct'
 config.sampler = 'sane'
 config.clusters = 'categories'  # The log's own categories: names for the bars below.
 config.train.batch_size = 512 if SIZE == 'small' else 2048
-config.train.base_epochs = 10
-config.train.epochs = 4
+config.train.base_epochs = 8
+config.train.epochs = 3
 
 folder = tempfile.TemporaryDirectory(prefix='graphsane-')  # Deleted when the notebook is closed.
 workdir = pathlib.Path(folder.name) / 'run'

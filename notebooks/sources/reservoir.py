@@ -40,7 +40,7 @@ config = default_config()
 config.kd, config.sampler, config.clusters = 'sgct', 'sane', 'categories'
 config.model.embedding_dim = 32
 config.train.batch_size = 512
-config.train.base_epochs, config.train.epochs = 8, 3
+config.train.base_epochs, config.train.epochs = 6, 2
 
 folder = tempfile.TemporaryDirectory(prefix='graphsane-')
 workdir = pathlib.Path(folder.name) / 'run'
