@@ -6,7 +6,6 @@ for the large one and, under the names that the pages use, for logs on disk; SUB
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import pytest
 
 from graphsane_tf.config import default_config
 from graphsane_tf.runs.workdir import flatten
-from tests import documents, guide, store_files
+from tests import documents, store_files
 
 SMALL = ['--embedding_dim=8', '--batch_size=512', '--base_epochs=1', '--epochs=1']
 SUBSTITUTES = {'--trials=30': '--trials=2', '--seeds=3': '--seeds=1', '--updates=30': '--updates=2'}
@@ -117,9 +116,6 @@ def _write_world(folder):
     stream.write('user_id,item_id,behavior_type,user_geohash,item_category,time\n')
     for (user, item, category), seconds in zip(number.to_numpy(), rows.timestamp):
       stream.write(f'{user},{item},1,,{category},{time.strftime("%Y-%m-%d %H", time.gmtime(seconds))}\n')
-  shutil.copytree(documents.ROOT / 'experiments', folder / 'experiments', ignore=shutil.ignore_patterns('__pycache__'))
-  for path in guide.write(folder):
-    assert path.exists()
 
 
 def _small(ours):
