@@ -110,7 +110,7 @@ def update(days=7):
   config.train.loss = 'softmax'
   with tempfile.TemporaryDirectory() as folder:
     shop = Recommender.create(f'{folder}/shop', rows[:int(cuts[0])], config, backbone='lightgcn',
-                              embedding_dim=32, base_epochs=15, epochs=6)
+                              embedding_dim=32, batch_size=256, base_epochs=8, epochs=3)
     for first, last in zip(cuts, cuts[1:]):
       gate = shop.update(rows[int(first):int(last)]).manifest['gate']
       measured.append((gate['decision'], {name: found['recall@20'] for name, found in gate['options'].items()}))

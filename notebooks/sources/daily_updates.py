@@ -38,7 +38,7 @@ home = pathlib.Path(folder.name)
 log = drift.generate('small')
 rows = pd.DataFrame({'user': log.user_ids[log.user], 'item': log.item_ids[log.item], 'timestamp': log.time})
 days = np.split(rows, [7200, 8200, 9200, 10200])[:4]
-shop = Recommender.create(home / 'shop', days[0], backbone='lightgcn', embedding_dim=32, batch_size=512, base_epochs=8,
+shop = Recommender.create(home / 'shop', days[0], backbone='lightgcn', embedding_dim=32, batch_size=128, base_epochs=8,
                           epochs=2)
 print('version', shop.version, 'knows', len(days[0]), 'rows')
 
