@@ -247,7 +247,7 @@ def _draw(canvas, explained: Dict[str, Any]) -> None:
   shares.set(title='(b) interests before and now, and their shift (below zero: lost)', ylabel='share')
   grouped(posterior, {'prior (alpha): more where interest was lost': share(merged['alpha']),
                       'counts (c): items of the reservoir': share(merged['counts']),
-                      'posterior mean (theta): what is drawn': merged['theta']})
+                      'posterior mean (theta): weight of each item': merged['theta']})
   posterior.set(title='(c) prior, counts of the reservoir, and posterior', ylabel='share')
   size = len(reservoir['item'])
   first, last = (reservoir['rank'][0], reservoir['rank'][-1]) if size else (0, 0)

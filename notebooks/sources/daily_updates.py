@@ -18,7 +18,6 @@ import urllib.request
 
 import graphsane_tf
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import tensorflow as tf
 
@@ -37,7 +36,7 @@ folder = tempfile.TemporaryDirectory(prefix='graphsane-')
 home = pathlib.Path(folder.name)
 log = drift.generate('small')
 rows = pd.DataFrame({'user': log.user_ids[log.user], 'item': log.item_ids[log.item], 'timestamp': log.time})
-days = np.split(rows, [7200, 8200, 9200, 10200])[:4]
+days = [rows[:7200], rows[7200:8200], rows[8200:9200], rows[9200:10200]]
 shop = Recommender.create(home / 'shop', days[0], backbone='lightgcn', embedding_dim=32, batch_size=128, base_epochs=8,
                           epochs=2)
 print('version', shop.version, 'knows', len(days[0]), 'rows')

