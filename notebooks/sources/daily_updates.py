@@ -44,8 +44,9 @@ print('version', shop.version, 'knows', len(days[0]), 'rows')
 # %% [markdown] update-note
 # ## Three days
 #
-# Each update is measured on the day's newest rows in four ways: trained on the new rows; old weights with the new rows in the graph; what was
-# served before; and popularity. The better one of the first two is published, unless another one is clearly ahead.
+# Each update is measured on the day's newest rows: trained on the new rows; old weights with the new rows in the graph; what was
+# served before; a version that was never updated; and popularity. The better one of the first two is published, unless another
+# one is clearly ahead: then the update is refused, and its rows wait for the next one.
 
 # %% update
 measured = []
