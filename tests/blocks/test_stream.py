@@ -90,6 +90,7 @@ def test_a_share_leaves_rows_on_both_sides(share):
     blocks = [stream.block(index) for index in range(stream.num_blocks)]
     for block in blocks:
       assert block.train.start < block.train.stop == block.validation.start
+      assert stream.cuts[block.index] < block.train.stop, 'some of its own rows'
       assert block.validation.stop == block.test.start == stream.cuts[block.index + 1] > block.validation.start
     for block, later in zip(blocks, blocks[1:]):
       assert later.train.start == block.train.stop
