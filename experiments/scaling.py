@@ -54,7 +54,7 @@ def measure():
   def counted(self, tensors):
     flat = tf.nest.flatten(tensors)
     # A gradient is summed once; what a loss is made of is summed again on its way back.
-    sent.extend([value.shape for value in flat] * (1 if len(flat) > 1 else 2))
+    sent.extend([[value.shape for value in flat]] * (1 if len(flat) > 1 else 2))
     return total(self, tensors)
 
   strategies.Replicas.total = counted
@@ -69,7 +69,7 @@ def measure():
   fellows = workers.current()
   if fellows.count > 1:
     send = tf.function(lambda: fellows.strategy.run(lambda: [
-        tf.reduce_sum(total(trainer.step.split, tf.zeros(shape))) for shape in sent]), autograph=False)
+        total(trainer.step.split, [tf.zeros(shape) for shape in shapes])[0] for shapes in sent]), autograph=False)
     send()
     began = _clocks()
     for _ in range(values.steps):
@@ -77,7 +77,7 @@ def measure():
     figures['communication'] = (_clocks() - began) / values.steps
   if fellows.is_chief:
     print(json.dumps({**{name: list(clocks) for name, clocks in figures.items()},
-                      'bytes': 4 * sum(shape.num_elements() for shape in sent)}), flush=True)
+                      'bytes': 4 * sum(shape.num_elements() for shapes in sent for shape in shapes)}), flush=True)
 
 
 def _clocks():
