@@ -58,9 +58,9 @@ def index_section(items: Sequence[int] = ITEMS, users: int = 10_000) -> Iterator
 
 
 def crossover(ratios: Sequence[Tuple[int, float]]) -> float:
-  """The size at which a ratio, given at ascending sizes, falls to 1; the first or last size if it is beyond them."""
-  for (small, above), (large, below) in zip(ratios, ratios[1:]):
+  """The size from which on a ratio, given at ascending sizes, is at most 1; the first or last if it is beyond them."""
+  for (small, above), (large, below) in reversed(list(zip(ratios, ratios[1:]))):
     if above > 1 >= below:
       share = math.log(above) / (math.log(above) - math.log(below))
       return small * (large / small) ** share
-  return float(ratios[0][0] if ratios[0][1] <= 1 else ratios[-1][0])
+  return float(ratios[0][0] if ratios[-1][1] <= 1 else ratios[-1][0])

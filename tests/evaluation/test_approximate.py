@@ -82,5 +82,6 @@ def test_samplers_take_them_and_nobody_else_does(problem, monkeypatch):
 def test_benchmark_says_from_where_on_it_pays():
   assert catalogues.crossover([(10, 2.), (40, .5)]) == pytest.approx(20.)
   assert catalogues.crossover([(10, .9), (40, .5)]) == 10. and catalogues.crossover([(10, 3.), (40, 2.)]) == 40.
+  assert catalogues.crossover([(10, 2.), (20, .9), (40, 2.), (160, .5)]) == pytest.approx(80.)
   found = list(catalogues.index_section((400, 800), 50))
   assert len(found) == 3 and all(figure.ours > 0 for figure in found) and 'exact lists found' in found[0].note
