@@ -104,7 +104,8 @@ def update(days=7):
   rows = pd.DataFrame({'user': log.user_ids[log.user], 'item': log.item_ids[log.item], 'timestamp': log.time})
   cuts = np.linspace(.6, 1., days + 1) * len(rows)
   kinds = {'trained': ('trained on the new rows', _ORANGE), 'graph_only': ('old weights, new graph', _BLUE),
-           'current': ('served before', _GREEN), 'popularity': ('popularity', _GREY)}
+           'current': ('served before', _GREEN), 'never_updated': ('never updated', '#56b4e9'),
+           'popularity': ('popularity', _GREY)}
   measured = []
   config = default_config()
   config.train.loss = 'softmax'
@@ -126,7 +127,7 @@ def update(days=7):
       axis.plot(day, found[decision], 'o', markersize=11, markerfacecolor='none', markeredgecolor='black')
   axis.set(xlabel='update (a ring: what was published)', ylabel='Recall@20 on the newest rows', ylim=(0, None))
   axis.set_xticks(place)
-  canvas.legend(loc='outside upper center', ncols=4, frameon=False, fontsize=8)
+  canvas.legend(loc='outside upper center', ncols=5, frameon=False, fontsize=8)
   return canvas, 'update.svg'
 
 

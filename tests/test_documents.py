@@ -21,7 +21,8 @@ from graphsane_tf.runs.workdir import flatten
 from tests import documents, store_files
 
 SMALL = ['--embedding_dim=8', '--batch_size=512', '--base_epochs=1', '--epochs=1']
-SUBSTITUTES = {'--trials=30': '--trials=2', '--seeds=3': '--seeds=1', '--updates=30': '--updates=2'}
+SUBSTITUTES = {'--trials=30': '--trials=2', '--seeds=3': '--seeds=1', '--updates=30': '--updates=2',
+               '--what=main': '--what=ablation'}
 # Commands that train, or start what trains.
 TRAINS = ('run', 'init', 'tune', 'soak')
 # Flags of programs that are not ours, and of the benchmark's own parser.
