@@ -100,7 +100,7 @@ def test_a_soak_goes_on_where_it_was_cut_off(tmp_path):
   assert set(whole) == set(soak.METHODS) and all(set(days) == {'0', '1', '2'} for days in whole.values())
   for method, days in whole.items():
     for day, entry in days.items():
-      same = {name for name in entry if name not in ('seconds', 'wall', 'bytes')}
+      same = {name for name in entry if name not in ('seconds', 'cpu', 'wall', 'bytes')}
       assert {name: entry[name] for name in same} == {name: cut[method][day][name] for name in same}
   assert whole['ours']['0']['recall@20'] == whole['never']['0']['recall@20'] == whole['finetuned']['0']['recall@20']
   assert {days['decision'] for days in (whole['finetuned']['1'], whole['finetuned']['2'])} == {'trained'}
