@@ -96,6 +96,8 @@ _TESTS = {
                            f'{_AUDIT}::test_recall_where_nobody_is_known_is_zero', _AUDIT],
     'blocks/batch.py': [_OBJECTIVE, 'tests/distillation', *_STEP[1:]],
     'blocks/context.py': ['tests/blocks', 'tests/negatives/test_sane.py', 'tests/replay'],
+    'runs/cluster.py': ['tests/runs/test_cluster.py'],
+    'runs/forecast.py': ['tests/runs/test_forecast.py'],
     'blocks/stream.py': ['tests/blocks', 'tests/runs/test_on_blocks.py'],
 }
 

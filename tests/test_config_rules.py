@@ -37,7 +37,8 @@ def changed(field, value):
   """The default configuration with one field changed, of whatever type."""
   config = config_dict.ConfigDict(config_lib.default_config().to_dict(), type_safe=False)
   # Some have no meaning without another.
-  needs = {'kd_strength': {'kd': 'sgct'}, 'memory_options.offset': {'memory': 'ease'}}
+  needs = {'kd_strength': {'kd': 'sgct'}, 'memory_options.offset': {'memory': 'ease'},
+           'train.optimizer': {'model.propagation': 'sampled'}}
   config.update_from_flattened_dict({**needs.get(field, {}), field: value})
   return config
 
