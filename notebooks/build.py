@@ -79,7 +79,8 @@ def run(notebook, folder=FOLDER, kernel='python3', timeout=900):
       for output in cell.outputs:
         if 'text' in output:
           # No paths of the machine that ran it.
-          output['text'] = output['text'].replace(tempfile.gettempdir(), '/tmp').replace(str(FOLDER.parent), '..')
+          text = re.sub(re.escape(tempfile.gettempdir()) + r'/[\w.-]+/', '', output['text'])
+          output['text'] = text.replace(str(FOLDER.parent), '..')
   done.metadata = notebook['metadata']
   return json.loads(nbformat.writes(done))
 
