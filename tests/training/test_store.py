@@ -1,7 +1,9 @@
 """What a killed process leaves in a block's folder does not stop the next one."""
+import pytest
 import tensorflow as tf
 
-from graphsane_tf.training.store import BlockStore
+from graphsane_tf.errors import UserError
+from graphsane_tf.training.store import BlockStore, fresh_state
 
 
 def test_parts_of_a_checkpoint_that_was_cut_off_are_cleared_away(tmp_path):
@@ -19,3 +21,14 @@ def test_parts_of_a_checkpoint_that_was_cut_off_are_cleared_away(tmp_path):
   checkpoint.value.assign(2.)
   store.restore(checkpoint, 'epoch-1')
   assert float(checkpoint.value) == 1.
+
+
+@pytest.mark.fault('damaged state.json or config.json')
+@pytest.mark.parametrize('changes', [{'epoch': 3}, {'stopped': True}, {'last': 'epoch-3', 'best': '../epoch-3'}], ids=str)
+def test_a_state_that_has_begun_names_its_checkpoints(tmp_path, changes):
+  saved = BlockStore(tmp_path, 1)
+  saved.save_state(fresh_state())
+  assert saved.load() == fresh_state()
+  saved.save_state({**fresh_state(), **changes})
+  with pytest.raises(UserError, match='checkpoint'):
+    saved.load()
