@@ -24,7 +24,8 @@ def test_parts_of_a_checkpoint_that_was_cut_off_are_cleared_away(tmp_path):
 
 
 @pytest.mark.fault('damaged state.json or config.json')
-@pytest.mark.parametrize('changes', [{'epoch': 3}, {'stopped': True}, {'last': 'epoch-3', 'best': '../epoch-3'}], ids=str)
+@pytest.mark.parametrize('changes', [
+    {'epoch': 3}, {'stopped': True}, {'last': 'epoch-3', 'best': '../epoch-3'}], ids=str)
 def test_a_state_that_has_begun_names_its_checkpoints(tmp_path, changes):
   saved = BlockStore(tmp_path, 1)
   saved.save_state(fresh_state())
