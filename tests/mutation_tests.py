@@ -12,7 +12,7 @@ _UNSOUND = ['tests/runs/test_folder.py::test_unsound_weights_and_gradients_stop_
 
 _OBJECTIVE = 'tests/training/test_objective.py'
 _STEP = [_OBJECTIVE, 'tests/training/test_step.py', 'tests/training/test_update.py', 'tests/training/test_softmax.py',
-         'tests/training/test_kd_strength.py', 'tests/training/test_shared_traces.py',
+         'tests/training/test_kd_strength.py', 'tests/training/test_shared_traces.py', 'tests/memory/test_offsets.py',
          'tests/benchmarking/test_plain.py', 'tests/training/test_methods.py']
 _RUN = ['tests/runs/test_incremental.py', 'tests/training/test_learning.py',
         'tests/training/test_methods.py']
