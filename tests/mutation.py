@@ -28,10 +28,12 @@ from tests import mutation_tests
 
 # What is mutated, below graphsane_tf.
 _PACKAGES = {
-    'training': ['training', 'graph/scores.py'], 'runs': ['runs'],
+    'training': ['training', 'graph/scores.py'],
+    'stores': [f'runs/{name}.py' for name in ('attempt', 'gate', 'store', 'updating')], 'runs': ['runs'],
     'negatives': ['negatives', 'graph/draws.py'], 'distillation': ['distillation'],
     'clustering': ['clustering'], 'evaluation': ['evaluation', 'graph/topk.py', 'reporting/audit.py'],
-    'blocks': ['blocks/stream.py', 'blocks/context.py', 'blocks/batch.py']}
+    'blocks': ['blocks/stream.py', 'blocks/context.py', 'blocks/batch.py'],
+    'memory': ['memory'], 'peers': ['peers'], 'replay': ['replay'], 'serving': ['serving']}
 # Runs on several devices only, which slow tests have.
 _LEFT_OUT = ('training/strategies.py', 'training/servers.py')
 
@@ -117,12 +119,15 @@ def _is_left_out(operator: str, node) -> bool:
 def mutants(root: pathlib.Path) -> List[Mutant]:
   """All mutants of all packages below `root`, in a fixed order."""
   from cosmic_ray import ast, plugins  # pylint: disable=g-import-not-at-top
-  found = []
+  found, done = [], set()
   for package, places in _PACKAGES.items():
     paths = [path for place in places for path in (
         [root / 'graphsane_tf' / place] if place.endswith('.py')
         else sorted((root / 'graphsane_tf' / place).rglob('*.py')))
         if path.relative_to(root / 'graphsane_tf').as_posix() not in _LEFT_OUT]
+    # A file that is named belongs to that package, not to that of its folder.
+    paths = [path for path in paths if path not in done]
+    done.update(paths)
     for path in paths:
       code = path.read_text()
       tree, version = ast.get_ast(code), hashlib.sha1(code.encode()).hexdigest()[:10]

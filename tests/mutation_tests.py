@@ -29,6 +29,10 @@ _BASE, _CONTRASTIVE, _SAIL, _LSP, _SEEDS = (
 _METHODS = 'tests/training/test_methods.py'
 _AUDIT = 'tests/reporting/test_audit.py'
 _LIMITS = 'tests/evaluation/test_limits.py'
+_MEMORY = ['tests/memory', 'tests/runs/test_memory_runs.py', 'tests/runs/test_store_memory.py']
+_PEERS = ['tests/peers', 'tests/memory']
+_SERVED = ['tests/serving/test_export.py', 'tests/serving/test_signatures.py', 'tests/serving/test_http.py',
+           'tests/runs/test_updating.py']
 
 # A file, or the folder of files that have no line of their own.
 _TESTS = {
@@ -99,6 +103,14 @@ _TESTS = {
     'runs/cluster.py': ['tests/runs/test_cluster.py'],
     'runs/forecast.py': ['tests/runs/test_forecast.py'],
     'blocks/stream.py': ['tests/blocks', 'tests/runs/test_on_blocks.py'],
+    'memory': _MEMORY,
+    'memory/statistics.py': ['tests/memory/test_statistics.py', *_MEMORY],
+    'memory/offsets.py': ['tests/memory/test_offsets.py', *_MEMORY],
+    'peers': _PEERS,
+    'replay': ['tests/replay'],
+    **dict.fromkeys([f'serving/{name}.py' for name in ('export', 'tables')], _SERVED),
+    'serving/versions.py': ['tests/serving/test_versions.py', 'tests/runs/test_updating.py'],
+    'serving': ['tests/serving/test_http.py', 'tests/test_store_serving.py', 'tests/test_servers.py'],
 }
 
 
