@@ -30,22 +30,27 @@ def _with_other_future(log, start, seed):
   changed = logs.interactions_of(
       np.concatenate([log.user[:start], pairs[:, 0]]),
       np.concatenate([log.item[:start], pairs[:, 1]]), category)
-  return dataclasses.replace(changed, fingerprint=f'changed-{seed}')
+  return dataclasses.replace(changed, time=log.time, fingerprint=f'changed-{seed}')
+
+
+def _over_days(log):
+  """The same log with fewer rows on each day than on the one before, so that rows and days are cut elsewhere."""
+  return dataclasses.replace(log, time=(np.sqrt(np.arange(len(log))) * 86_400).astype(np.int64))
 
 
 @pytest.fixture(name='recorded', scope='module')
 def recorded_fixture(tmp_path_factory):
   """Runs blocks 0 and 1 and returns (states, weights after every epoch of block 1); each run once."""
-  drifting, small = drift.generate('small'), logs.random_log(rows=1500, users=50, items=60)
+  drifting, small = drift.generate('small'), _over_days(logs.random_log(rows=1500, users=50, items=60))
 
-  def future(log, changed, validation):
-    block = BlockStream(log, validation=validation).block(1)
+  def future(log, changed, validation, by):
+    block = BlockStream(log, by=by, validation=validation).block(1)
     starts = {'test': (block.test.start, 1), 'validation': (block.validation.start, 2),
               'training': (block.train.stop - 5, 1)}
     return _with_other_future(log, *starts[changed]) if changed in starts else log
 
   @functools.lru_cache(None)
-  def run(changed, variant, validation):
+  def run(changed, variant, validation, by='rows'):
     weights, log = [], drifting if variant == 'adaptive' else small
     save = BlockStore.save
 
@@ -58,16 +63,22 @@ def recorded_fixture(tmp_path_factory):
       save(self, checkpoint, tag)
 
     plain = {'kd': 'sgct', 'sampler': 'sane', 'train__batch_size': 256, 'train__base_epochs': 1, 'train__epochs': 4,
-             'blocks__validation': validation}
+             'blocks__validation': validation, 'blocks__by': by}
     # MGCCF has nearest neighbours, which are computed from the block's rows, too.
     variants = {'adaptive': {'sane_variant': 'adaptive', 'backbone': 'mgccf'},
                 'band': {'sane_variant': 'band', 'backbone': 'lightgcn'},
                 'memory': {'sane_variant': 'adaptive', 'backbone': 'lightgcn', 'memory': 'ease', 'kd': 'none',
-                           'memory_options__offset': .5, 'train__epochs': 2}}
+                           'memory_options__offset': .5, 'train__epochs': 2},
+                # As `--recipe=strong`, with everything that studies a block beside it.
+                'strong': {'sane_variant': 'adaptive', 'backbone': 'lightgcn', 'memory': 'ease', 'train__epochs': 2,
+                           'train__loss': 'softmax', 'train__epoch_zero': True, 'kd_strength': .3,
+                           'train__new_row_moments': 'corrected', 'replay': 'inverse_degree', 'clusters': 'categories'},
+                'retrained': {'backbone': 'lightgcn', 'memory': 'ease', 'full_retrain': True, 'kd': 'none',
+                              'train__base_epochs': 2}}
     config = logs.tiny_config(**{**plain, **variants[variant]})
     with pytest.MonkeyPatch.context() as patch:
       patch.setattr(BlockStore, 'save', recording)
-      job = incremental.IncrementalRun(config, future(log, changed, validation),
+      job = incremental.IncrementalRun(config, future(log, changed, validation, by),
                                        tmp_path_factory.mktemp(changed), log=lambda line: None)
       job.run([0, 1])
     return job.results()['blocks'], weights
@@ -78,24 +89,27 @@ def _same(a, b):
   return all(np.array_equal(a[name], b[name]) for name in a) and a.keys() == b.keys()
 
 
-@pytest.mark.parametrize('variant,validation', [
-    ('band', 'next_half'), ('adaptive', 'next_half'), ('band', 'share'), ('memory', 'next_half')])
-def test_changing_the_future_changes_nothing(recorded, variant, validation):
-  blocks, weights = recorded('plain', variant, validation)
+@pytest.mark.parametrize('variant,validation,by', [
+    ('band', 'next_half', 'rows'), ('adaptive', 'next_half', 'rows'), ('band', 'share', 'rows'),
+    ('memory', 'next_half', 'rows'), ('strong', 'next_half', 'days'), ('strong', 'share', 'days'),
+    ('retrained', 'next_half', 'rows')])
+def test_changing_the_future_changes_nothing(recorded, variant, validation, by):
+  blocks, weights = recorded('plain', variant, validation, by)
 
   # Test rows of the block and everything later: the same weights to the last bit, and the same epoch.
-  other_blocks, other_weights = recorded('test', variant, validation)
+  other_blocks, other_weights = recorded('test', variant, validation, by)
   assert len(weights) == len(other_weights)
   assert all(_same(a, b) for a, b in zip(weights, other_weights))
   for name in ('epochs', 'best_epoch', 'validation'):
     assert blocks[1][name] == other_blocks[1][name]
-  if variant == 'memory':
+  assert weights
+  if 'mixing' in blocks[1]:
     for name in ('chosen', 'evidence', 'validated'):
       assert blocks[1]['mixing'][name] == other_blocks[1]['mixing'][name]
   assert blocks[1]['test'] != other_blocks[1]['test']
 
   # Validation rows too: only the epoch that is chosen may differ.
-  other_blocks, other_weights = recorded('validation', variant, validation)
+  other_blocks, other_weights = recorded('validation', variant, validation, by)
   common = min(len(weights), len(other_weights))
   assert all(_same(a, b) for a, b in zip(weights[:common], other_weights[:common]))
   assert blocks[1]['validation'] != other_blocks[1]['validation']
