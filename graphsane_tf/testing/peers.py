@@ -49,6 +49,15 @@ class Suite:
     one, two = (scores_of(peers.REGISTRY[name]().fit(c)) for c in (context, changed))
     np.testing.assert_array_equal(one, two)
 
+  def test_one_object_fits_every_block(self, name):
+    """A run has one peer for all blocks and settings: what it keeps must not be another's."""
+    log, kept = logs.random_log(rows=600), peers.REGISTRY[name]()
+    for index in (1, 2):
+      context = logs.context_of(log, index)
+      for settings in base.choices(kept.settings):
+        expected = peers.REGISTRY[name]().fit(context, **settings)
+        np.testing.assert_array_equal(scores_of(kept.fit(context, **settings)), scores_of(expected), str(settings))
+
   def test_one_item_and_users_without_rows(self, name):
     log = logs.interactions_of(np.arange(40), np.zeros(40, int))
     scorer = peers.REGISTRY[name]().fit(logs.context_of(log, 1))

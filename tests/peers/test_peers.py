@@ -131,6 +131,33 @@ def test_the_best_settings_are_those_of_all_blocks_each_on_its_own_scale():
   assert base.best([[0., 0.], [.1, .2]]) == 1
 
 
+def test_what_ease_has_solved_is_for_its_rows_and_its_lambda():
+  log, kept = logs.random_log(rows=600), peers.REGISTRY['ease']()
+  for index, regularisation in ((1, 400.), (1, 20.), (2, 20.), (1, 20.)):
+    context = logs.context_of(log, index)
+    profile = base.profiles(context)
+    weights = ease.ease_weights((profile.T @ profile).toarray(), regularisation)
+    np.testing.assert_allclose(scores_of(kept.fit(context, regularisation=regularisation)), profile @ weights, atol=1e-4)
+
+
+@pytest.mark.parametrize('half_age,factors,regularisation,alpha', [(0., 4, 10., 10.), (.2, 6, .5, 30.)])
+def test_ials_solves_the_normal_equations(half_age, factors, regularisation, alpha):
+  """Items, which are solved last, given the users: confidences 1 where nothing was taken, alpha times the profile else."""
+  pytest.importorskip('implicit')
+  context = logs.context_of(logs.random_log(rows=600), 2)
+  scorer = peers.REGISTRY['ials']().fit(
+      context, half_age=half_age, factors=factors, regularisation=regularisation, alpha=alpha)
+  users, items = scorer.user_vectors.astype(np.float64), scorer.item_vectors
+  assert users.shape == (context.num_users, factors) and items.shape == (context.num_items, factors)
+  profile = base.profiles(context, half_age).toarray().astype(np.float64)
+  for item, found in enumerate(items):
+    confidence = np.where(profile[:, item] > 0, alpha * profile[:, item], 1.)
+    wanted = alpha * profile[:, item]
+    expected = np.linalg.solve(users.T @ (confidence[:, None] * users) + regularisation * np.eye(factors),
+                               users.T @ wanted)
+    np.testing.assert_allclose(found, expected, atol=.02 * np.abs(items).max())
+
+
 @pytest.mark.parametrize('name', [name for name in peers.REGISTRY if peers.REGISTRY[name].fitted and name != 'ials'])
 class TestBehaviour(suite.Suite):
   pass

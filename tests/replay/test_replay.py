@@ -50,3 +50,11 @@ def test_weighted_rows_follow_the_probabilities_of_successive_draws():
   expected = [share[i] + sum(share[j] * weight[i] / (8. - weight[j]) for j in range(3) if j != i)
               for i in range(3)]
   np.testing.assert_allclose(included, expected, atol=.015)
+
+
+@pytest.mark.parametrize('count', [0, 1, 250, 500])
+def test_weighted_rows_are_those_whose_clocks_ring_first(count):
+  weight = np.random.default_rng(1).random(500) + .1
+  found = weighted_rows(weight, count, np.random.default_rng(2))
+  clock = np.random.default_rng(2).exponential(size=500) / weight
+  assert sorted(found) == sorted(np.argsort(clock)[:count])
