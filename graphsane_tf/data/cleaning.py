@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphsane_tf.data import ordering
+from graphsane_tf.data import ordering, spelling
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.data.recipes import Recipe
 from graphsane_tf.errors import UserError
@@ -197,9 +197,9 @@ def clean(tables: Union[pa.Table, Iterable[pa.Table]], recipe: Recipe, name: str
     category[item[::-1]] = columns['category'][::-1]
     category, category_codes = _renumber(category)
     names = strings(values['category'], category_codes)
-  result = Interactions(user=user, item=item, time=columns['time'],
-                        user_ids=strings(values['user'], user_codes),
-                        item_ids=strings(values['item'], item_codes),
+  user_ids, item_ids = strings(values['user'], user_codes), strings(values['item'], item_codes)
+  notes += filter(None, (spelling.warning('users', user_ids), spelling.warning('items', item_ids)))
+  result = Interactions(user=user, item=item, time=columns['time'], user_ids=user_ids, item_ids=item_ids,
                         item_category=category, category_names=names, name=name,
                         notes=tuple(notes))
   return dataclasses.replace(result, fingerprint=fingerprint(result))

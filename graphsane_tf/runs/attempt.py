@@ -214,8 +214,7 @@ class Attempt:
     if previous is not None:
       measured['current'] = judge.measure(previous[2], previous[1])
     measured['popularity'] = judge.measure_popularity(gate.recent_counts(context, log.time), context)
-    earlier = [entry['gate'] for entry in reversed(store.versions.manifests())
-               if entry['kind'] not in ('rollback', 'forgotten') and entry['gate'].get('options')]
+    earlier = gate.earlier_gates(store.versions.manifests(), self._kept.numbering, self._middle)
     verdict = gate.decide(measured, self._margin, earlier)
     never = self._never_updated(judge)
     if never is not None:

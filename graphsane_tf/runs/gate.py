@@ -137,6 +137,21 @@ def recent_counts(context: BlockContext, time: np.ndarray) -> np.ndarray:
   return np.bincount(context.log_items[recent], minlength=context.num_items)
 
 
+def earlier_gates(manifests: Iterable[Dict[str, Any]], numbering: int, judged: int) -> List[Dict[str, Any]]:
+  """The parts 'gate' of the versions so far that say something about moves on other rows, the newest first.
+
+  What was refused waits, and may be judged on again: nobody is to count twice.
+
+  Args:
+    manifests: of all versions, the newest last.
+    numbering: of the log; rows of another numbering cannot be compared and count.
+    judged: first row that is judged on today.
+  """
+  return [entry['gate'] for entry in reversed(list(manifests))
+          if entry['kind'] not in ('rollback', 'forgotten') and entry['gate'].get('options')
+          and (entry['numbering'] != numbering or entry['measured']['judged_rows'][1] <= judged)]
+
+
 def decide(measured: Dict[str, protocol.EvaluationResult], margin: float,
            earlier: Iterable[Dict[str, Any]] = ()) -> Dict[str, Any]:
   """The part 'gate' of a manifest.

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphsane_tf import config as config_lib
 from graphsane_tf import files, memory, negatives
-from graphsane_tf.data import growing
+from graphsane_tf.data import growing, spelling
 from graphsane_tf.data.readers import csv
 from graphsane_tf.errors import UserError
 from graphsane_tf.runs import forgetting, gate
@@ -77,7 +77,7 @@ def create(path, interactions, config, *, name: str = 'recommender', columns: cs
       files.remove(store.work)
       return Outcome('nothing', current, f'the store is there already, at version {current}.')
     _tell_arrival(kept.parts[-1], say)
-    _warn_of_the_future(kept, say)
+    _warn(kept, say)
     return Attempt(store, kept, None, settings.margin, say).run()
 
 
@@ -113,7 +113,7 @@ def update(store: Store, interactions=None, *, forget_users: Sequence[str] = (),
       kept.write(store.path / 'log')
       store.tidy()
       _tell_arrival(kept.parts[-1], say)
-      _warn_of_the_future(kept, say)
+      _warn(kept, say)
     parent = store.versions.check(current)
     if not any(map(len, tables)) or len(kept.interactions) == parent['data']['rows']:
       files.remove(store.work)
@@ -155,9 +155,18 @@ def _ignored(part: Dict[str, Any]) -> str:
   return ', '.join(f'{part[name]:,} {word}' for name, word in words.items() if part.get(name))
 
 
-def _warn_of_the_future(kept: growing.KeptLog, say: Say) -> None:
-  """Times that have not come yet were misread, and would stand before every later day."""
-  times = kept.interactions.time[kept.parts[-1]['first_row']:]
+def _warn(kept: growing.KeptLog, say: Say) -> None:
+  """Says what may have gone wrong with the newest part.
+
+  Times that have not come yet were misread, and would stand before every later day. Ids that are written in another
+  way than before are strangers.
+  """
+  part, log = kept.parts[-1], kept.interactions
+  for what, ids in (('users', log.user_ids), ('items', log.item_ids)):
+    sentence = spelling.warning(what, ids, len(ids) - part[what])
+    if sentence:
+      say(sentence)
+  times = log.time[part['first_row']:]
   late = times > time.time() + _A_DAY
   if late.any():
     say(f'warning: {late.sum():,} rows are later than today by the clock of this machine, the last of '

@@ -70,6 +70,22 @@ def test_few_users_choose_together_with_earlier_updates():
   assert gate.decide(measured, .05, [earlier(90, .1, .2)])['decision'] == 'refused'
 
 
+def test_rows_that_were_judged_on_before_do_not_count_twice():
+  def manifest(judged, numbering=0, kind='trained', options=('trained',)):
+    return {'kind': kind, 'numbering': numbering, 'measured': {'judged_rows': judged},
+            'gate': {'options': dict.fromkeys(options, {}), 'judged': judged}}
+
+  manifests = [manifest([900, 1000]), manifest([980, 1100], numbering=1), manifest([1150, 1200]),
+               manifest(None, options=()), manifest([1000, 1100], kind='rollback'),
+               # Refused, and now judged on again together with a few rows more.
+               manifest([1250, 1301])]
+  found = gate.earlier_gates(iter(manifests), 1, 1300)
+  assert [one['judged'] for one in found] == [[1250, 1301], [1150, 1200], [980, 1100], [900, 1000]]
+  found = gate.earlier_gates(manifests, 0, 1300)
+  assert [one['judged'] for one in found] == [[1150, 1200], [980, 1100], [900, 1000]]
+  assert [one['judged'] for one in gate.earlier_gates(manifests, 0, 1301)][0] == [1250, 1301]
+
+
 def block_context(log, first, stop):
   users, items = log.user[:stop].max() + 1, log.item[:stop].max() + 1
   previous = Block(0, slice(0, first), slice(0, 0), slice(0, 0), log.user[:first].max() + 1, log.item[:first].max() + 1)

@@ -1,16 +1,18 @@
 """Nothing later than a block's training rows reaches its weights."""
 import dataclasses
 import functools
+import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from graphsane_tf.data import drift
 from graphsane_tf.blocks.stream import BlockStream
-from graphsane_tf.runs import incremental
+from graphsane_tf.runs import incremental, store as stores, updating
 from graphsane_tf.training.scoring import Scoring
 from graphsane_tf.training.store import BlockStore
-from tests import logs
+from tests import logs, store_files
 
 
 def _with_other_future(log, start, seed):
@@ -135,3 +137,49 @@ def test_offsets_are_of_the_rows_before_the_block(tmp_path, monkeypatch):
   incremental.run(config, log, tmp_path, blocks=[0, 1], log=lambda line: None)
   first = BlockStream(log).block(1).train.start
   assert asked == [(first, first, first)]
+
+
+def test_rows_that_the_gate_judges_on_change_no_candidate(tmp_path, monkeypatch):
+  """Other rows, of strangers and new items, among which nothing of the candidate, its epochs and its mixture moves."""
+  quiet = lambda line: None
+  days = store_files.write_days(tmp_path)
+  updating.create(tmp_path / 'plain', days['history'], store_files.config(
+      memory='ease', sampler='sane', sane_variant='adaptive', kd='sgct', train__loss='softmax'), say=quiet)
+  shutil.copytree(tmp_path / 'plain', tmp_path / 'other')
+  weights, manifests, save = {}, {}, BlockStore.save
+
+  def recording(self, checkpoint, tag):
+    if 'choose' in self.folder.parts:
+      variables = {**checkpoint.backbone.named_variables(), **{v.name: v for v in checkpoint.sampler.variables}}
+      weights.setdefault(self.folder, []).append({key: v.numpy() for key, v in variables.items()})
+    save(self, checkpoint, tag)
+
+  monkeypatch.setattr(BlockStore, 'save', recording)
+  rows = pd.read_csv(days['monday'])
+  for name in ('plain', 'other'):
+    if name == 'other':
+      place = np.arange(manifests['plain']['measured']['judged_rows'][0] - 6000, len(rows))
+      rows.loc[place, 'user'] = [f'stranger{one}' for one in place]
+      rows.loc[place[::2], 'item'] = [f'thing{one}' for one in place[::2]]
+    rows.to_csv(tmp_path / 'day.csv', index=False)
+    updating.update(stores.Store(tmp_path / name), tmp_path / 'day.csv', publish='trained', say=quiet)
+    manifests[name] = stores.Store(tmp_path / name).manifest()
+  one, two = weights.values()
+  assert one and len(one) == len(two) and all(_same(a, b) for a, b in zip(one, two))
+  for part in ('measured', 'mixing', 'mixture', 'trained'):
+    assert manifests['plain'][part] == manifests['other'][part]
+  before, after = (manifests[name]['gate']['options'] for name in ('plain', 'other'))
+  assert all(before[name] != after[name] for name in ('trained', 'graph_only', 'memory', 'recent', 'current'))
+
+
+@pytest.mark.parametrize('peer', ['ease', 'recent_popularity'])
+def test_the_future_chooses_no_settings_of_a_peer(tmp_path, peer):
+  log, found = logs.random_log(rows=1500, users=50, items=60), {}
+  block = BlockStream(log).block(1)
+  for changed, start in (('nothing', None), ('test', block.test.start), ('validation', block.validation.start)):
+    changed_log = log if start is None else _with_other_future(log, start, 1)
+    found[changed] = incremental.run(logs.tiny_config(peer=peer), changed_log, tmp_path / changed, blocks=[0, 1],
+                                     log=lambda line: None)['blocks'][1]
+  assert found['nothing']['tried'] == found['test']['tried'] != found['validation']['tried']
+  assert found['nothing']['settings'] == found['test']['settings']
+  assert found['nothing']['test'] != found['test']['test']

@@ -174,6 +174,9 @@ def test_a_bad_day_is_refused_and_its_rows_wait(shop, days, tmp_path):
   outcome = updating.update(shop, days['tuesday'], margin=.99, say=QUIET)
   assert outcome.decision == 'published' and outcome.version == 3
   assert outcome.manifest['arrived']['waiting'] == first_day
+  # They were judged on before and are again: their users count once.
+  assert outcome.manifest['gate']['pooled']['updates'] == 1
+  assert outcome.manifest['gate']['pooled']['users'] == outcome.manifest['gate']['users']
   assert outcome.manifest['trained']['rows'] == [6000, len(shop.log().interactions)]
   assert [entry['file'] for entry in outcome.manifest['arrived']['files']] == ['popular.csv', 'tuesday.csv']
 
