@@ -123,6 +123,8 @@ class Recommender:
   def export(self, path, kind: str = 'npz', version: Optional[int] = None) -> List[pathlib.Path]:
     """Writes vectors and ids for other software to rank with: a score is the dot product of two vectors.
 
+    What a memory's item-item weights add is in no vector, and is said to be missing.
+
     Args:
       path: the file for 'npz' (user_id, user_vector, item_id, item_vector), a folder for 'parquet' (users.parquet and
         items.parquet with columns id and vector).
@@ -135,6 +137,9 @@ class Recommender:
     if kind not in FORMATS:
       raise UserError(f'--format={kind}: choose from {", ".join(FORMATS)}.')
     scorer = self.store.scorer(version)
+    if getattr(scorer, 'profile', None) is not None:
+      self._say('warning: this version ranks by vectors and a memory of what is taken together, and the latter is in '
+                'no vector: dot products alone give other lists than graphsane recommend and serve.')
     log = self.store.log().interactions
     sides = {'user': (log.user_ids[:scorer.num_users], scorer.user_vectors),
              'item': (log.item_ids[:scorer.num_items], scorer.item_vectors)}

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from graphsane_tf.commands import COMMANDS
+from graphsane_tf.commands import COMMANDS, update
 
 # Prints the help and says whether TensorFlow was imported for it.
 _HELP = """
@@ -53,6 +53,14 @@ def test_mistakes_are_one_sentence(words, sentence, tmp_path):
   assert done.returncode == 2 and sentence in done.stderr
   assert len(done.stderr.strip().splitlines()) == 1
   assert not list(tmp_path.iterdir())
+
+
+def test_ids_to_forget_are_lines_and_nothing_else_ends_one(tmp_path):
+  """Else somebody whose id is a part of another's would be forgotten instead."""
+  path = tmp_path / 'leavers.txt'
+  path.write_bytes('\ufeffu1\r\nu2\u2028u3\nu4\x0bu5\x85\n\n \n u6 \nu7'.encode())
+  assert update._ids(path) == ['u1', 'u2\u2028u3', 'u4\x0bu5\x85', ' u6 ', 'u7']
+  assert update._ids(None) == []
 
 
 def test_doctor(tmp_path):

@@ -24,5 +24,5 @@ def main():
     raise UserError('where to? Add --output=FILE.')
   cli.load_tensorflow_quietly()
   from graphsane_tf.recommender import Recommender  # pylint: disable=g-import-not-at-top
-  for file in Recommender.open(path).export(values.output, values.format, values.number):
+  for file in Recommender.open(path, stores.say).export(values.output, values.format, values.number):
     stores.say(f'written   {file}')

@@ -34,7 +34,8 @@ def _ids(path):
   if path is None:
     return []
   try:
-    lines = pathlib.Path(path).read_text('utf-8').splitlines()
+    # No other line ends than those of files: an id may hold what Unicode calls one.
+    lines = pathlib.Path(path).read_bytes().decode('utf-8-sig').replace('\r\n', '\n').split('\n')
   except OSError as error:
     raise UserError(f'cannot read {path}: {error.strerror}.') from error
   except UnicodeDecodeError as error:

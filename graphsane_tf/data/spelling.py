@@ -28,5 +28,6 @@ def warning(what: str, ids: np.ndarray, known: int = 0) -> Optional[str]:
   if not len(again):
     return None
   first = ids[np.flatnonzero(forms == forms[again[0]])[0]]
-  return (f'warning: {len(again):,} {"new " if known else ""}{what} differ from others only by spaces, zeros or the form '
-          f'of letters, such as {ids[again[0]][:40]!r} from {first[:40]!r}: they count as others; write each id in one way.')
+  return (f'warning: {len(again):,} {"new " if known else ""}{what} differ from others only by spaces, zeros or the '
+          f'form of letters, such as {ids[again[0]][:40]!r} from {first[:40]!r}: they count as others; write each id '
+          'in one way.')

@@ -25,8 +25,13 @@ def forget(store: Store, users: Iterable[str], items: Iterable[str], say: Callab
   started = time.perf_counter()
   kept = store.log()
   log = kept.interactions
+  users, items = set(users), set(items)
+  unknown = sorted(users - set(log.user_ids)) + sorted(items - set(log.item_ids))
   gone = [int(np.isin(ids, np.array(list(names), object)).sum())
           for ids, names in ((log.user_ids, users), (log.item_ids, items))]
+  if any(gone) and unknown:
+    say(f'warning: {len(unknown):,} of the {len(users) + len(items):,} ids to be forgotten are not in the store, such '
+        f'as {unknown[0][:40]!r}: are they written as in the log?')
   if not any(gone):
     say('nobody and nothing to forget: the store knows none of these ids.')
     return ''

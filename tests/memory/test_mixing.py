@@ -60,6 +60,18 @@ def test_scores_of_a_mixture(name, mixture):
   assert (cut.num_users, cut.num_items) == (5, 7)
 
 
+def test_profiles_of_many_users_have_their_own_scale():
+  """More than are measured at once."""
+  rng = np.random.default_rng(1)
+  log = logs.interactions_of(*np.divmod(rng.permutation(1500 * 12)[:9000], 12))
+  context = logs.context_of(log, 3)
+  counted = statistics.of_all(context)
+  weights = memory.REGISTRY['knn'](logs.tiny_config()).weights(counted)
+  found = (mixing.Recollection(counted, weights, .2).profile() @ weights).toarray()
+  assert context.num_users > 1400
+  np.testing.assert_allclose(found, _standard((counted.profile(.2) @ weights).toarray().astype(np.float64)), atol=1e-4)
+
+
 def test_users_without_rows_have_the_graph_alone():
   _, context, recollection, vectors = _state()
   counted = recollection.statistics

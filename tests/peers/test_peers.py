@@ -137,12 +137,13 @@ def test_what_ease_has_solved_is_for_its_rows_and_its_lambda():
     context = logs.context_of(log, index)
     profile = base.profiles(context)
     weights = ease.ease_weights((profile.T @ profile).toarray(), regularisation)
-    np.testing.assert_allclose(scores_of(kept.fit(context, regularisation=regularisation)), profile @ weights, atol=1e-4)
+    found = scores_of(kept.fit(context, regularisation=regularisation))
+    np.testing.assert_allclose(found, profile @ weights, atol=1e-4)
 
 
 @pytest.mark.parametrize('half_age,factors,regularisation,alpha', [(0., 4, 10., 10.), (.2, 6, .5, 30.)])
 def test_ials_solves_the_normal_equations(half_age, factors, regularisation, alpha):
-  """Items, which are solved last, given the users: confidences 1 where nothing was taken, alpha times the profile else."""
+  """Items, which are solved last, given the users: the confidence is alpha times the profile, or 1 without one."""
   pytest.importorskip('implicit')
   context = logs.context_of(logs.random_log(rows=600), 2)
   scorer = peers.REGISTRY['ials']().fit(

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.memory import mixing
+from graphsane_tf.recommender import Recommender
 from graphsane_tf.runs import gate, store as stores, updating
 from graphsane_tf.training import assembly, scoring
 from tests import store_files
@@ -55,6 +56,11 @@ def test_updates_bring_the_memory_up_to_date_and_learn_how_to_mix(tmp_path):
   expected = whole(*_vectors(store.model(manifest, final)))
   np.testing.assert_allclose(scorer.profile.toarray(), expected.profile.toarray(), rtol=1e-6)
   np.testing.assert_allclose(scorer.user_vectors, expected.user_vectors, rtol=1e-5, atol=1e-6)
+
+  # Vectors alone are not how it ranks, and whoever takes them away is told.
+  lines = []
+  Recommender(store, lines.append).export(tmp_path / 'vectors')
+  assert [line.split(':')[0] for line in lines] == ['warning'] and 'a memory' in lines[0]
 
   # The memory alone: nothing of the graph model counts, but its weights are kept for the next update.
   assert {'memory', 'recent'} < set(manifest['gate']['options']) and 'never_updated' not in manifest['gate']['options']

@@ -120,6 +120,17 @@ def test_rows_of_the_future_are_warned_about(shop, days, tmp_path):
   assert lines[-1].startswith('warning: 7 rows are later than today by the clock of this machine, the last of 2242-')
 
 
+def test_ids_in_another_spelling_are_warned_about(shop, days, tmp_path):
+  monday = pd.read_csv(days['monday'])
+  monday.loc[monday.index[:2], 'user'] += ' '
+  monday.to_csv(tmp_path / 'monday.csv', index=False)
+  lines = []
+  with pytest.raises(Stop):
+    updating.update(shop, tmp_path / 'monday.csv', say=lambda line: (lines.append(line), stopping('warning')(line)))
+  assert lines[-1].startswith(f'warning: {monday.user[:2].nunique()} new users differ from others only by spaces')
+  assert lines[-2].split(';')[1] == f' {monday.user[:2].nunique()} new users, 0 new items'
+
+
 @pytest.mark.fault('damaged store')
 def test_a_damaged_name_does_not_lead_out_of_the_store(shop):
   saved = json.loads((shop.path / 'store.json').read_text())
@@ -196,7 +207,9 @@ def test_a_small_day_is_trained_on_unjudged_and_somebody_is_forgotten(shop, days
   log = shop.log().interactions
   gone, item = log.user_ids[3], log.item_ids[5]
   before, scores = store_files.weights(shop, 2), shop.scorer()
-  outcome = updating.update(shop, forget_users=[gone, 'nobody'], forget_items=[item], say=QUIET)
+  lines = []
+  outcome = updating.update(shop, forget_users=[gone, 'nobody'], forget_items=[item], say=lines.append)
+  assert lines[0].startswith("warning: 1 of the 3 ids to be forgotten are not in the store, such as 'nobody'")
   assert outcome.decision == 'published' and outcome.manifest['kind'] == 'forgotten'
   assert outcome.manifest['arrived'] == {'rows': 0, 'forgotten_users': 1, 'forgotten_items': 1}
   assert shop.versions.numbers() == [3], 'older versions knew them'
@@ -259,7 +272,8 @@ def test_the_block_before_is_the_last_in_which_a_user_was_active(first, previous
 
 
 def test_an_object_with_raw_ids(first, days, tmp_path):
-  shop = Recommender.open(first)
+  lines = []
+  shop = Recommender.open(first, lines.append)
   assert shop.version == 1
   history = pd.read_csv(days['history'])
   user = history.user[0]
@@ -270,6 +284,7 @@ def test_an_object_with_raw_ids(first, days, tmp_path):
   assert shop.knows(user) and not shop.knows('a stranger')
   path, = shop.export(tmp_path / 'vectors')
   folder = shop.export(tmp_path / 'tables', 'parquet')
+  assert not lines
   with np.load(path) as saved:
     vectors = dict(zip(saved['item_id'], saved['item_vector']))
     users = dict(zip(saved['user_id'], saved['user_vector']))
