@@ -222,7 +222,6 @@ def define_method_flags() -> Tuple[List[str], List[str]]:
 
 def config_from_flags(log: Callable[[str], None] = print) -> config_dict.ConfigDict:
   """The configuration of --config with the method flags that were given, each field checked."""
-  from graphsane_tf import negatives  # pylint: disable=g-import-not-at-top
   values = flags.FLAGS
   config = values.config
   given = {name: values[name].value for name in config_lib.SHORT_FLAGS if values[name].value is not None}
@@ -239,16 +238,42 @@ def config_from_flags(log: Callable[[str], None] = print) -> config_dict.ConfigD
       raise UserError(f'{short} and --config.{field}={long[field]} disagree: give one.')
     config.update_from_flattened_dict({field: value})
   config_lib.resolved(config)
-  if config.peer != 'none':
-    for name in ('sane', 'sampler', 'kd', 'replay', 'memory', 'clusters', 'sane_variant', 'backbone', 'full_retrain'):
-      if name in given:
-        log(f'note: --{name} has no effect with --peer={config.peer}.')
-    return config
-  used = negatives.REGISTRY[config.sampler].flags
-  for name in ('clusters', 'sane_variant'):
-    if name in given and name not in used:
-      log(f'note: --{name} has no effect with --sampler={config.sampler}.')
+  named = {f'--{name}': config_lib.SHORT_FLAGS.get(name, 'sampler') for name in ['sane', *given] if name in given}
+  named.update({f'--config.{field}': field for field in long})
+  for flag, field in named.items():
+    reason = without_effect(config, field)
+    if reason:
+      log(f'note: {flag} has no effect with {reason}.')
   return config
+
+
+def without_effect(config: config_dict.ConfigDict, field: str) -> Optional[str]:
+  """The choice beside which a field means nothing, such as '--kd=none' for 'sgct.weight'; None if there is none."""
+  from graphsane_tf import distillation, negatives  # pylint: disable=g-import-not-at-top
+  section = field.partition('.')[0]
+  if config.peer != 'none':
+    return None if section in ('peer', 'blocks', 'evaluation', 'seed') else f'--peer={config.peer}'
+  kd, sampler = f'--kd={config.kd}', f'--sampler={config.sampler}'
+  # Sections and fields.
+  idle = {**{name: kd for name in distillation.REGISTRY if name != config.kd},
+          **{name: sampler for name in negatives.REGISTRY if name != config.sampler}}
+  if config.kd not in ('sgct', 'lwckd'):
+    idle['personal'] = kd
+  if 'clusters' not in negatives.REGISTRY[config.sampler].flags:
+    idle.update(dict.fromkeys(('clusters', 'clustering', 'sane_variant'), sampler))
+  if config.sampler == 'uniform':
+    idle.update(dict.fromkeys(('train.num_sampler_negatives', 'train.ranking'), sampler))
+  for name in ('replay', 'memory'):
+    if config[name] == 'none':
+      idle[f'{name}_options'] = f'--{name}=none'
+  if config.full_retrain:
+    idle.update(dict.fromkeys([f'train.{name}' for name in (
+        'learning_rate', 'epochs', 'min_epochs', 'epoch_zero', 'new_row_moments')], '--full_retrain'))
+  if config.train.loss == 'bpr':
+    idle['train.softmax_temperature'] = '--config.train.loss=bpr'
+  if config.blocks.validation != 'share':
+    idle['blocks.validation_share'] = f'--config.blocks.validation={config.blocks.validation}'
+  return idle.get(section) or idle.get(field)
 
 
 def log_recipes(path) -> Dict[str, Dict[str, Any]]:

@@ -181,9 +181,11 @@ def test_mistakes_are_one_sentence_and_leave_nothing(name, mistakes):
 
 def test_a_flag_without_effect_is_noted_and_one_that_agrees_with_its_field_passes(forked, tmp_path):
   result = forked.run(SCRIPT, '--drift_size=small', '--backbone=lightgcn', '--clusters=kmeans', '--block=0', *SMALL,
-                      '--config.train.epochs=2', cwd=tmp_path)
+                      '--config.train.epochs=2', '--config.sgct.weight=3', cwd=tmp_path)
   assert result.returncode == 0, result.stderr
-  assert 'note: --clusters has no effect with --sampler=uniform.' in result.stdout
+  notes = [line for line in result.stdout.splitlines() if line.startswith('note:')]
+  assert notes == ['note: --clusters has no effect with --sampler=uniform.',
+                   'note: --config.sgct.weight has no effect with --kd=none.']
 
 
 def test_methods_have_no_effect_on_a_peer(forked, tmp_path):
