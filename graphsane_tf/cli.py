@@ -46,6 +46,35 @@ def _sentence(error: Exception) -> Optional[str]:
   return None
 
 
+# Absl's words about a value, and ours.
+_WRONG_VALUES = {'non-negative': 'is below 0', 'invalid literal for int': 'is not a whole number',
+                 'could not convert': 'is not a number', 'Non-boolean argument': 'is neither true nor false'}
+
+
+def flag_sentence(error: Exception) -> str:
+  """What absl says about a flag, as a sentence that begins with the flag."""
+  text = ' '.join(str(error).split())
+  unknown = re.match(r"Unknown command line flag '(.*?)'(?:. Did you mean: (.*?) \?)?", text)
+  if unknown:
+    near = [f'--{name.strip()}' for name in (unknown[2] or '').split(',') if name.strip()]
+    return f'there is no flag --{unknown[1]}' + (f'; did you mean {" or ".join(near)}?' if near else
+                                                 ': --help lists the flags.')
+  missing = re.findall(r'(?:Missing value for flag --?(\w+)|Flag --(\w+) must have a value other than None)', text)
+  if missing:
+    return f'needs a value: {", ".join(f"--{first or second}=..." for first, second in missing)}'
+  wrong = re.fullmatch(r'flag --([^\s=]+)=(.*?): (.*)', text)
+  if not wrong:
+    return text
+  flag, value, why = f'--{wrong[1]}={wrong[2]}', wrong[2], wrong[3]
+  choices = re.fullmatch(r'value should be one of <(.*)>', why)
+  if choices:
+    return f'{flag} does not exist{config_rules.nearest(value, choices[1].split("|"))}'
+  for words, kind in _WRONG_VALUES.items():
+    if words in why:
+      return f'{flag} {kind}.'
+  return f'{flag}: {why.rstrip(".")}.'
+
+
 def run(main: Callable[..., None], words: bool = False) -> None:
   """Parses flags and calls `main`; mistakes of the user become one sentence and exit code 2.
 
@@ -58,7 +87,7 @@ def run(main: Callable[..., None], words: bool = False) -> None:
     try:
       rest = flags.FLAGS(argv)
     except (flags.Error, KeyError, AttributeError, TypeError, ValueError, OSError) as error:
-      fail(' '.join(str(error).split()))
+      fail(flag_sentence(error))
     if len(rest) > 1 and not words:
       fail(f'{rest[1]!r} is not a flag; flags begin with two dashes, and --help lists them.')
     return rest
@@ -118,7 +147,7 @@ def with_recipe(words: Sequence[str]) -> List[str]:
   if not given:
     name = rest.pop(place) if place < len(rest) else ''
   if name not in RECIPES:
-    raise UserError(f'--recipe={name} does not exist; choose from {", ".join(RECIPES)}.')
+    raise UserError(f'--recipe={name} does not exist{config_rules.nearest(name, RECIPES)}')
   if any(re.fullmatch(r'--?config(=.*)?', word) for word in rest):
     raise UserError(f'--recipe={name} and --config name two sets of settings: give one.')
   return [f'--config={RECIPES[name]}', *rest]
@@ -135,7 +164,7 @@ def define_config() -> None:
   try:
     flags.FLAGS.set_default('config', 'default')
   except (flags.Error, ValueError) as error:
-    fail(' '.join(str(error).split()))
+    fail(flag_sentence(error))
 
 
 @contextlib.contextmanager
@@ -240,8 +269,10 @@ def config_from_flags(log: Callable[[str], None] = print) -> config_dict.ConfigD
   config_lib.resolved(config)
   named = {f'--{name}': config_lib.SHORT_FLAGS.get(name, 'sampler') for name in ['sane', *given] if name in given}
   named.update({f'--config.{field}': field for field in long})
-  for flag, field in named.items():
-    reason = without_effect(config, field)
+  # Samplers import TensorFlow, which is not there yet: many mistakes can be told before.
+  with importing() if named else contextlib.nullcontext():
+    reasons = {flag: without_effect(config, field) for flag, field in named.items()}
+  for flag, reason in reasons.items():
     if reason:
       log(f'note: {flag} has no effect with {reason}.')
   return config
@@ -303,8 +334,8 @@ def datasets_flags(entries: Sequence[str], recipes: Dict[str, Dict[str, Any]], d
     if name in flags_by_name:
       raise UserError(f'--datasets names {name} twice: give each log a name of its own.')
     if not path and name not in named:
-      raise UserError(f'--datasets={entry}: there is no data set {name}; name one of {", ".join(named)}, or '
-                      'give a log on disk as name=PATH.')
+      near = config_rules.nearest(name, named).rstrip('.')
+      raise UserError(f'--datasets={entry}: there is no data set {name}{near}, or give a log on disk as name=PATH.')
     if path and not os.path.exists(path):
       raise UserError(f'--datasets={entry}: {path} does not exist.')
     if path:

@@ -84,9 +84,13 @@ def load_config(path: str) -> config_dict.ConfigDict:
     UserError: if that fails, or if the result has not the fields of a configuration.
   """
   file, *argument = path.split(':', 1)
-  named = pathlib.Path(configs.__file__).parent / f'{file}.py'
-  if re.fullmatch(r'[a-z]\w*', file) and named.exists():
-    file = str(named)
+  sets = {named.stem: named for named in sorted(pathlib.Path(configs.__file__).parent.glob('[a-z]*.py'))
+          if 'def get_config(' in named.read_text('utf-8')}
+  if file in sets:
+    file = str(sets[file])
+  elif re.fullmatch(r'\w+', file) and not os.path.exists(file):
+    near = config_rules.nearest(file, sets).rstrip('.')
+    raise UserError(f'--config={path} does not exist{near}, or give the path of a Python file.')
   module = load_module(file, f'--config={path}')
   function = getattr(module, 'get_config', None)
   if not callable(function):

@@ -296,6 +296,13 @@ def flatten(tree: Mapping[str, Any], prefix: str = '') -> Dict[str, Any]:
   return flat
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+  """'; did you mean sgct? Choose from none, lsp, sgct.' for 'sgtc'."""
+  known = list(known)
+  like = difflib.get_close_matches(name, known, 1)
+  return f'; {f"did you mean {like[0]}? Choose" if like else "choose"} from {", ".join(known)}.'
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
   """'; did you mean config.sane.size?' for 'sane.sise', or '' if nothing is like it."""
   known = list(known)

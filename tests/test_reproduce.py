@@ -205,7 +205,7 @@ def test_a_table_in_a_file_of_the_users_own(run, tmp_path):
   assert shown.returncode == 0, shown.stderr
   assert [line.split()[5] for line in shown.stdout.splitlines()[:-1]] == ['base', 'sgct', 'sgct-dns']
   listed = run('--what=', '--plugin=mine.py', '--dry_run', cwd=tmp_path)
-  assert listed.returncode == 2 and 'movers, mine and all' in listed.stderr
+  assert listed.returncode == 2 and 'movers, mine, all.' in listed.stderr
   # From runs on disk to files and report.
   plain, mine = grid.Row('', {'kd': 'sgct'}), grid.Row('', {'kd': 'sgct', 'sampler': 'dns'})
   data = ['--dataset=drift', '--data_dir=data', '--drift_size=small']

@@ -88,6 +88,7 @@ def test_every_command(run, home, tmp_path):
   assert len(run('recommend', '--store=shop', '--similar_to=i00001', '--k=4', cwd=tmp_path).splitlines()) == 4
   assert 'version 3 is published; it is version 1 again' in run('rollback', '--store=shop', '--to=1', cwd=tmp_path)
   assert 'no version 9' in run('rollback', '--store=shop', '--to=9', cwd=tmp_path, code=2)
+  assert not (tmp_path / 'shop' / 'work').exists()
   run('export', '--store=shop', '--output=vectors.npz', cwd=tmp_path)
   with np.load(tmp_path / 'vectors.npz') as saved:
     assert saved['user_vector'].shape[0] == len(saved['user_id'])

@@ -30,7 +30,7 @@ def define():
   return {'store': ['store', 'name'],
           'data': ['interactions', *[f'{ours}_column' for ours in stores.COLUMNS], 'min_rating'],
           'method': method, 'training': training, 'updates': ['margin', 'holdout', 'previous_block', 'every'],
-          'more': ['config']}
+          'more': ['recipe', 'config']}
 
 
 def main():
@@ -38,11 +38,12 @@ def main():
   if not values.interactions:
     raise UserError('graphsane init needs a history: add --interactions=FILE.')
   path = stores.folder()
+  config = cli.config_from_flags()
   cli.load_tensorflow_quietly()
   from graphsane_tf.data.readers import csv  # pylint: disable=g-import-not-at-top
   from graphsane_tf.runs import store, updating  # pylint: disable=g-import-not-at-top
   outcome = updating.create(
-      path, values.interactions, cli.config_from_flags(), name=values.name,
+      path, values.interactions, config, name=values.name,
       columns=csv.Columns(**{ours: values[f'{ours}_column'].value for ours in stores.COLUMNS}),
       settings=store.Settings(values.margin, values.holdout, values.previous_block, values.every, values.min_rating),
       say=stores.say)

@@ -32,14 +32,14 @@ def main():
   values = flags.FLAGS
   if values.block != 'all' and not values.block.isdecimal():
     raise UserError(f'--block={values.block} is neither all nor a number.')
+  config, data = cli.config_from_flags(), data_flags.from_flags()
   cli.load_tensorflow(values.strategy)
   from graphsane_tf.blocks import describe  # pylint: disable=g-import-not-at-top
   from graphsane_tf.data import prepare  # pylint: disable=g-import-not-at-top
   from graphsane_tf.runs import incremental, workdir  # pylint: disable=g-import-not-at-top
-  config = cli.config_from_flags()
   blocks = None if values.block == 'all' else [int(values.block)]
   incremental.check_blocks(blocks, config)
-  data, fellows = data_flags.from_flags(), workers.current()
+  fellows = workers.current()
   with fellows.in_turn():
     interactions = prepare.load(**data, log=cli.say)
   cli.say(describe.describe(interactions, data['spec'].dataset))

@@ -43,6 +43,8 @@ def main():
   values = flags.FLAGS
   if not values.log:
     raise UserError('through which log? Add --log=FILE.')
+  config = cli.config_from_flags()
+  config_lib.check_is_trained(config, 'a soak')
   cli.load_tensorflow_quietly()
   from graphsane_tf.data.cleaning import clean  # pylint: disable=g-import-not-at-top
   from graphsane_tf.data.readers import csv  # pylint: disable=g-import-not-at-top
@@ -53,8 +55,6 @@ def main():
   unknown = [name for name in methods if name not in soak.METHODS]
   if unknown:
     raise UserError(f'--methods={unknown[0]}: choose from {", ".join(soak.METHODS)}, or all.')
-  config = cli.config_from_flags()
-  config_lib.check_is_trained(config, 'a soak')
   log = pathlib.Path(values.log)
   folder = pathlib.Path(values.workdir or f'runs/soak-{log.name.split(".")[0]}')
   columns = csv.Columns(**{ours: values[f'{ours}_column'].value for ours in stores.COLUMNS})

@@ -22,18 +22,18 @@ def define():
   data = data_flags.define()
   method, training = cli.define_method_flags()
   return {'data': data, 'method': method, 'training': training, 'search': ['search', 'trials', 'workdir'],
-          'more': ['config', cli.define_strategy()]}
+          'more': ['recipe', 'config', cli.define_strategy()]}
 
 
 def main():
   if importlib.util.find_spec('optuna') is None:
     raise UserError("graphsane tune needs Optuna: pip install 'graphsane_tf[tune]'.")
+  config, data = cli.config_from_flags(), data_flags.from_flags()
   cli.load_tensorflow_quietly(flags.FLAGS.strategy)
   from graphsane_tf.data import prepare  # pylint: disable=g-import-not-at-top
   from graphsane_tf.reporting import outputs  # pylint: disable=g-import-not-at-top
   from graphsane_tf.runs import tuning, workdir  # pylint: disable=g-import-not-at-top
-  config = cli.config_from_flags()
-  data, fellows = data_flags.from_flags(), workers.current()
+  fellows = workers.current()
   plain = workdir.default_workdir(config, data['spec'])
   kind = 'tune' if flags.FLAGS.search == 'tpe' else f'tune-{flags.FLAGS.search}'
   with fellows.in_turn():

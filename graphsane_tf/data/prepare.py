@@ -162,6 +162,6 @@ def _check_times(interactions: Interactions, log: Callable[[str], None]) -> None
         f'all {len(interactions):,} rows of {interactions.name} have the same time ({moment}), but '
         'blocks are cut in time order; give the real times (--timestamp_column), or number the '
         'rows there if the file has them in order.')
-  if counts.max() > _MOST_AT_ONCE * len(interactions):
+  if counts.max() > max(_MOST_AT_ONCE * len(interactions), 1):
     log(f'warning: {counts.max():,} of {len(interactions):,} rows have the same time ({moment}): '
         'blocks are cut among them in the order of the file.')

@@ -272,8 +272,8 @@ class Attempt:
       # What was right yesterday, or was asked for.
       moved = self._publish or (parent['move'] if parent.get('move') in gate.ALONE else moved)
     rows = self._stop - self._first
-    reason = (f'{rows:,} rows are too few to hold any out: not judged, and as many epochs as before '
-              f'({epochs}).')
+    reason = (f'{rows:,} rows are too few to hold any out: not judged, and '
+              f'{"as many epochs as before" if parent else "all epochs"} ({epochs}).')
     self._say(reason)
     verdict = {'decision': 'unjudged', 'chosen': moved, 'reason': reason, 'metric': gate.SELECTION_METRIC,
                'margin': self._margin, 'options': {}, 'users': 0, 'difference': None}

@@ -72,6 +72,8 @@ def read_identity(path) -> Dict[str, Any]:
     UserError: if it is not there, or damaged.
   """
   path = pathlib.Path(path) / 'config.json'
+  if not path.exists():
+    raise UserError(f'{path.parent} is not the folder of a run: {path} does not exist.')
   saved = files.read_object(path, {'data': {}, 'config': {}})
   files.check_object(saved['data'], {'dataset': '', 'fingerprint': ''}, f"{path}: 'data'")
   for field, rule in config_rules.RULES.items():

@@ -142,7 +142,8 @@ class IncrementalRun:
         previous = self._run_block(index, previous)
       results = self.results(note=True)
     self._log(screen.results_table(results))
-    self._log(screen.forgetting_table(results))
+    if not self._peer.fitted:
+      self._log(screen.forgetting_table(results))
     self._log(f'results   {self.workdir / "results.json"}')
     for entry in results['blocks'] if not self._peer.fitted else ():
       self._log(f'SavedModel of block {entry["block"]}   {self.workdir / "export" / str(entry["block"])}')

@@ -26,8 +26,12 @@ def results_table(results: Dict[str, Any]) -> str:
     return 'no block is finished yet.'
   cutoffs = sorted(int(name.split('@')[1]) for name in results['blocks'][-1]['test']
                    if name.startswith('recall@'))
-  parts = [f'\n{results["dataset"]}  backbone {results["backbone"]}  kd {results["kd"]}  '
-           f'sampler {results["sampler"]}  seed {results["seed"]}  (test, known users)']
+  fitted = results.get('peer', 'none') != 'none'
+  # Replay, memory and peers are of version 0.2.
+  names = ('peer',) if fitted else ('backbone', 'kd', 'sampler', *[
+      name for name in ('replay', 'memory') if results.get(name, 'none') != 'none'])
+  method = '  '.join(f'{name} {results[name]}' for name in names)
+  parts = [f'\n{results["dataset"]}  {method}  seed {results["seed"]}  (test, known users)']
   for metric in METRICS:
     rows: List[List[str]] = [[metric.capitalize() if metric == 'recall' else metric.upper()
                               if metric in ('map', 'ndcg') else metric.capitalize(),
@@ -40,16 +44,18 @@ def results_table(results: Dict[str, Any]) -> str:
       rows.append([f'average 1-{last}', *[f'{results["average"][f"{metric}@{k}"]:.4f}'
                                           for k in cutoffs]])
     parts.append(align(rows))
-  rows = [['Training', 'epochs', 'best', 'seconds', 'in sampler', 'known users', 'new users @20']]
+  trained = ['epochs', 'best', 'seconds', 'in sampler']
+  rows = [['Fitting' if fitted else 'Training', *(['seconds'] if fitted else trained), 'known users', 'new users @20']]
   for entry in results['blocks']:
     new, coverage = entry['test_new_users'], entry['coverage']
     # Runs of version 0.1 have it under the second name.
     in_sampler = entry.get('sampler_seconds', entry.get('reservoir_seconds', 0.))
-    rows.append([_name(entry['block']), entry['epochs'], entry['best_epoch'], f'{entry["train_seconds"]:.1f}',
-                 f'{in_sampler:.1f}', f'{coverage["users_known"]}/{coverage["users"]}',
+    seconds = f'{entry["train_seconds"]:.1f}'
+    cost = [seconds] if fitted else [entry['epochs'], entry['best_epoch'], seconds, f'{in_sampler:.1f}']
+    rows.append([_name(entry['block']), *cost, f'{coverage["users_known"]}/{coverage["users"]}',
                  f'{new["recall@20"]:.4f}' if new else '-'])
   parts.append(align(rows))
-  untrained = [str(entry['block']) for entry in results['blocks'] if not entry['best_epoch']]
+  untrained = [str(entry['block']) for entry in results['blocks'] if not fitted and not entry['best_epoch']]
   if untrained:
     parts.append(f'best 0 in block {", ".join(untrained)}: no epoch of training was better than none, so that only the '
                  'graph has moved there.')

@@ -132,9 +132,10 @@ def rollback(store: Store, number: int) -> int:
   with store.held():
     files.remove(store.work)
     files.make_directory(store.work)
-    new = store.versions.rollback(number, store.staging)
-    files.remove(store.work)
-    return new
+    try:
+      return store.versions.rollback(number, store.staging)
+    finally:
+      files.remove(store.work)
 
 
 def prune(store: Store, keep: int) -> List[pathlib.Path]:

@@ -32,6 +32,7 @@ def changed_fields(config) -> Dict[str, Any]:
 
 # Choices that a folder's name spells out, with what stands before the value and the default that is left out.
 _SPELLED = (('backbone', '', 'mgccf'), ('kd', '', ''), ('sampler', '', 'uniform'), ('replay', 'replay_', 'none'))
+_SPELLED_OF_PEERS = (('peer', '', ''),)
 
 
 def default_workdir(config, data: DataSpec) -> pathlib.Path:
@@ -42,13 +43,14 @@ def default_workdir(config, data: DataSpec) -> pathlib.Path:
     data: the log.
   """
   parts = [data.label[:60]]
-  for field, prefix, default in _SPELLED:
+  spelled = _SPELLED if config.peer == 'none' else _SPELLED_OF_PEERS
+  for field, prefix, default in spelled:
     if config[field] != default:
       parts.append(f'{prefix}{"fine_tune" if (field, config[field]) == ("kd", "none") else config[field]}')
   parts.append(f'seed{config.seed}')
-  spelled = ('seed', *(field for field, _, _ in _SPELLED))
+  told = ('seed', *(field for field, _, _ in spelled))
   rest = {name: value for name, value in {**flatten(data.to_json()), **changed_fields(config)}.items()
-          if name not in spelled and (name, value) != ('dataset', parts[0])}
+          if name not in told and (name, value) != ('dataset', parts[0])}
   if rest:
     parts.append(hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()[:6])
   return pathlib.Path('runs') / re.sub(r'[^\w.+-]', '_', '-'.join(parts))

@@ -138,6 +138,9 @@ def test_one_time_for_many_rows_is_warned_about(tmp_path):
   assert len(warnings) == 1 and ' rows have the same time (1970-01-01T00:00:00)' in warnings[0]
   (tmp_path / 'log.csv').unlink()
   assert not [line for line in load(tmp_path, np.repeat(range(40), 10)) if line.startswith('warning')]
+  (tmp_path / 'log.csv').unlink()
+  # One row is not many, however short the log is.
+  assert not [line for line in load(tmp_path, range(5)) if line.startswith('warning')]
 
 
 @pytest.mark.fault('times that are equal')

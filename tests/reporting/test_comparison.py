@@ -269,10 +269,12 @@ def _names(selected):
   return [table.name for table in selected]
 
 
-@pytest.mark.parametrize('what', ['magic', ''])
+@pytest.mark.parametrize('what', ['fig9', ''])
 def test_unknown_table(what):
-  with pytest.raises(UserError, match=f'--what={what} is not a table; there are main, metrics, .* and all'):
+  with pytest.raises(UserError, match=f'--what={what} is not a table; choose from main, metrics, .*, all[.]'):
     tables.select([what] if what else [])
+  with pytest.raises(UserError, match='--what=mian is not a table; did you mean main[?] Choose from main, '):
+    tables.select(['mian'])
 
 
 def test_tables_come_in_the_order_of_the_paper():

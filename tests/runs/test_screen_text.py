@@ -57,6 +57,30 @@ def test_results_of_the_base_block_alone_and_of_nothing():
   assert screen.results_table({**results, 'blocks': []}) == 'no block is finished yet.'
 
 
+def test_a_peer_is_fitted_and_has_no_epochs():
+  entries = [{**_entry(block, .0), 'epochs': 0, 'best_epoch': 0} for block in (0, 1)]
+  text = screen.results_table({
+      'dataset': 'd', 'backbone': 'mgccf', 'kd': 'none', 'sampler': 'uniform', 'replay': 'none', 'memory': 'none',
+      'peer': 'ease', 'seed': 3, 'blocks': entries, 'average': entries[1]['test']})
+  assert text.startswith('\nd  peer ease  seed 3  (test, known users)\n')
+  assert text.endswith("""
+Fitting     seconds  known users  new users @20
+base block     12.3       90/100              -
+block 1        12.3       91/100              -
+""")
+  for word in ('mgccf', 'uniform', 'epoch', 'best 0'):
+    assert word not in text
+
+
+def test_replay_and_memory_are_named_where_there_are_any():
+  results = {'dataset': 'd', 'backbone': 'b', 'kd': 'k', 'sampler': 's', 'replay': 'none', 'memory': 'ease',
+             'peer': 'none', 'seed': 3, 'blocks': [_entry(0, .0)], 'average': {}}
+  text = screen.results_table(results)
+  assert text.splitlines()[1] == 'd  backbone b  kd k  sampler s  memory ease  seed 3  (test, known users)'
+  text = screen.results_table({**results, 'replay': 'uniform', 'memory': 'none'})
+  assert text.splitlines()[1] == 'd  backbone b  kd k  sampler s  replay uniform  seed 3  (test, known users)'
+
+
 def test_forgetting():
   found = {'metric': 'recall@20', 'matrix': [[.3, .2, None], [None, .4, .5], [None] * 3],
            'average_forgetting': .1, 'backward_transfer': -.05, 'forward_transfer': None}

@@ -39,6 +39,13 @@ def test_default_folders():
   assert named.startswith('v2-fine_tune-seed0-')
 
 
+def test_a_peer_has_its_own_name():
+  drift = DataSpec('drift')
+  assert _name(drift, peer='ease').name == 'drift-ease-seed0'
+  # What has no effect is in the hash, as config.json has it.
+  assert _name(drift, peer='ease', sampler='sane').name.startswith('drift-ease-seed0-')
+
+
 def test_names_have_no_odd_characters_and_are_not_endless():
   assert _name(_csv('/a b$/c d:e.csv')).name.startswith('c_d_e-')
   long = [_name(_csv('/' + 'x' * 150 + letter)).name for letter in 'ab']

@@ -13,6 +13,7 @@ A table of the user's own is a class in a file outside the package; `--plugin=FI
 """
 from typing import List, Sequence
 
+from graphsane_tf import config_rules
 from graphsane_tf.errors import UserError
 from graphsane_tf.registry import Registry
 from graphsane_tf.reporting.tables.base import Shown, Table
@@ -47,7 +48,7 @@ def select(names: Sequence[str]) -> List[Table]:
   """The tables asked for, in the order of the registry; 'all' is all of the paper's."""
   for name in names or ['']:
     if name not in REGISTRY and name != 'all':
-      raise UserError(f'--what={name} is not a table; there are {", ".join(REGISTRY)} and all.')
+      raise UserError(f'--what={name} is not a table{config_rules.nearest(name, [*REGISTRY, "all"])}')
   return [REGISTRY[name](name) for name in REGISTRY
           if name in names or ('all' in names and REGISTRY[name].in_paper)]
 
