@@ -1,9 +1,10 @@
 """Draws the pictures of README.md and docs into docs/pictures.
 
-  python experiments/draw.py flow results update
+  python experiments/draw.py flow blocks model results update
 
-`flow` is the way of the data, `results` draws the tables in docs/results, and `update` makes a store of the small
-`drift` log, brings it up to date seven times and draws what was measured.
+`flow` is the way of the data, `blocks` how a log is cut, and `model` what a reservoir's draws depend on. `results` draws the
+tables in docs/results, and `update` makes a store of the small `drift` log, brings it up to date seven times and draws
+what was measured.
 """
 import pathlib
 import sys
@@ -71,6 +72,66 @@ def flow():
   return canvas, 'flow.svg'
 
 
+def blocks():
+  """What each block of a run is trained on, validated on and tested on."""
+  canvas = _canvas(8.5, 2.9)
+  axis = canvas.subplots()
+  kinds = {'train': ('its own rows', _ORANGE), 'known': ('rows before: graph, memory, replay', '#f4cfae'),
+           'validate': ('validation', _BLUE), 'test': ('test', _GREEN)}
+  spans = [('block 0', [('train', 0, 60), ('validate', 60, 65), ('test', 65, 70)])]
+  for block in (1, 2, 3):
+    start = 50 + 10 * block
+    spans.append((f'block {block}', [('known', 0, start), ('train', start, start + 10),
+                                     ('validate', start + 10, start + 15), ('test', start + 15, start + 20)]))
+  for line, (_, parts) in enumerate(spans):
+    for kind, first, last in parts:
+      axis.barh(-line, last - first, .62, left=first, color=kinds[kind][1], edgecolor='white')
+  axis.set_yticks([-line for line in range(len(spans))], [name for name, _ in spans])
+  axis.set(xlabel='rows of the log in order of time, %', xlim=(0, 100), xticks=range(0, 101, 10))
+  axis.legend(handles=[_patch(colour, label) for label, colour in kinds.values()], loc='upper center',
+              bbox_to_anchor=(.45, 1.25), ncols=4, frameon=False, fontsize=9)
+  return canvas, 'blocks.svg'
+
+
+def _patch(colour, label):
+  from matplotlib import patches  # pylint: disable=g-import-not-at-top
+  return patches.Patch(color=colour, label=label)
+
+
+# Nodes of the hierarchical model: x, y, sign, text below, whether it is observed.
+_NODES = (
+    (0., 1., 'H(t), H(t-1)', 'shares of a user\'s rows by\ncategory, this block and before', True),
+    (2.3, 1., 'alpha', 'prior: more where\ninterest was lost', True),
+    (4.3, 1., 'theta', 'probability of\neach category', False),
+    (4.3, -.9, 'c', 'categories of the items\nin the reservoir', True),
+    (6.3, 1., 'z', 'category of\na negative', False),
+    (8.3, 1., 'j', 'the item that\nis drawn', False),
+    (8.3, -.9, 'Q', 'reservoir: items ranked\nhigh, not taken', True))
+_DEPENDS = ((0, 1), (1, 2), (2, 3), (2, 4), (4, 5), (6, 5))
+
+
+def model():
+  """The hierarchical model of SANE's draws: what a user's negatives depend on."""
+  from matplotlib import patches  # pylint: disable=g-import-not-at-top
+  canvas = _canvas(9.5, 4.1)
+  axis = canvas.subplots()
+  for first, second in _DEPENDS:
+    axis.annotate('', _NODES[second][:2], _NODES[first][:2], arrowprops={
+        'arrowstyle': '-|>', 'color': '#444444', 'shrinkA': 27, 'shrinkB': 27})
+  for x, y, sign, text, observed in _NODES:
+    axis.add_patch(patches.Circle((x, y), .45, facecolor=f'{_GREY}66' if observed else 'white', edgecolor='black'))
+    axis.text(x, y, sign, ha='center', va='center', fontsize=8 if len(sign) > 5 else 12, style='italic')
+    above = y > 0
+    axis.text(x, y + (.55 if above else -.55), text, ha='center', va='bottom' if above else 'top', fontsize=8)
+  axis.add_patch(patches.FancyBboxPatch((5.45, .3), 3.75, 1.95, boxstyle='round,pad=.05', fill=False, edgecolor=_GREY))
+  axis.text(5.55, .42, 'each slot', ha='left', va='center', fontsize=8, style='italic')
+  axis.add_patch(patches.FancyBboxPatch((-1.25, -2.), 10.75, 4.45, boxstyle='round,pad=.05', fill=False, edgecolor=_GREY))
+  axis.text(-1.15, -1.8, 'each user; a grey node is known when negatives are drawn', va='center', fontsize=8, style='italic')
+  axis.set(xlim=(-1.4, 9.65), ylim=(-2.15, 2.6), aspect='equal')
+  axis.axis('off')
+  return canvas, 'model.svg'
+
+
 def results():
   """Ours and the best simple model on each log, relative to that model."""
   folder = ROOT / 'docs' / 'results'
@@ -133,7 +194,7 @@ def update(days=7):
 
 def main(names):
   import matplotlib  # pylint: disable=g-import-not-at-top
-  drawings = {'flow': flow, 'results': results, 'update': update}
+  drawings = {'flow': flow, 'blocks': blocks, 'model': model, 'results': results, 'update': update}
   for name in names or drawings:
     if name not in drawings:
       raise SystemExit(f'error: there is no picture {name}; choose from {", ".join(drawings)}.')
