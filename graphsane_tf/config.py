@@ -316,7 +316,8 @@ def default_config() -> config_dict.ConfigDict:
   # Added to the denominator of cosines, so that those of few users count less ('knn').
   c.memory_options.shrinkage = 10.0
   # What a user took this share of all rows ago counts half as much as what they take now; 0 weighs all equally.
-  c.memory_options.half_age = 0.1
+  # Validation rows choose among these.
+  c.memory_options.half_ages = (1.0, 0.3, 0.1)
   # A user's recent taste (the mean of the graph model's vectors of what they have taken, by age as above) beside
   # their own vector; 0 is without.
   c.memory_options.taste = 0.5

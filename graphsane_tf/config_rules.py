@@ -242,7 +242,7 @@ RULES: Dict[str, Rule] = {
     'memory_options.neighbours': Rule(int, low=1, high=1000),
     'memory_options.regularisation': POSITIVE,
     'memory_options.shrinkage': WEIGHT,
-    'memory_options.half_age': WEIGHT,
+    'memory_options.half_ages': Rule(float, low=0, length=(1, 10)),
     'memory_options.taste': WEIGHT,
     'memory_options.taste_half_age': WEIGHT,
     'memory_options.joint_ranks': SWITCH,

@@ -18,7 +18,7 @@ _RECIPE = {'kd': 'sgct', 'sampler': 'sane', 'replay': 'uniform', 'memory': 'ease
     ({'sampler': 'dns'}, 'dns.candidates', None), ({'sampler': 'dns'}, 'clustering.beta', '--sampler=dns'),
     ({'sampler': 'dns'}, 'clusters', '--sampler=dns'), ({'sampler': 'sane'}, 'clusters', None),
     ({}, 'train.num_sampler_negatives', '--sampler=uniform'), ({}, 'train.num_negatives', None),
-    ({}, 'replay_options.ratio', '--replay=none'), ({}, 'memory_options.half_age', '--memory=none'),
+    ({}, 'replay_options.ratio', '--replay=none'), ({}, 'memory_options.half_ages', '--memory=none'),
     ({'full_retrain': True}, 'train.epochs', '--full_retrain'), ({'full_retrain': True}, 'train.base_epochs', None),
     ({'full_retrain': True}, 'train.learning_rate', '--full_retrain'), ({}, 'train.epochs', None),
     ({}, 'train.softmax_temperature', '--config.train.loss=bpr'),

@@ -64,7 +64,7 @@ def measure(mode: str, shape: logs.Shape) -> Dict[str, Any]:
   stream = BlockStream(log)
   cut = lambda index: contexts.cut(log, stream.block(index), stream.block(index - 1))
   config = config_lib.resolved(config_lib.default_config())
-  kind, half_age = memory.REGISTRY['ease'](config), config.memory_options.half_age
+  kind, half_age = memory.REGISTRY['ease'](config), config.memory_options.half_ages[-1]
   context = cut(_BLOCK)
   before = statistics.empty() if mode == 'refit' else statistics.of_all(cut(_BLOCK - 1))
   started = time.perf_counter()

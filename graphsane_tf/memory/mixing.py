@@ -23,35 +23,40 @@ class Mixture:
     graph: weight of the graph model.
     memory: weight of the item-item memory.
     recent: weight of log(1 + count in the newest rows).
+    half_age: of the memory's profiles, see `Statistics.profile`.
   """
   graph: float
   memory: float
   recent: float = 0.
+  half_age: float = 0.
 
   def words(self) -> str:
-    """'4 graph + 1 memory + 0.5 recent popularity'."""
-    parts = {'graph': self.graph, 'memory': self.memory, 'recent popularity': self.recent}
+    """'4 graph + 1 memory (half age 0.1) + 0.5 recent popularity'."""
+    age = f' (half age {self.half_age:g})' if self.half_age else ''
+    parts = {'graph': self.graph, f'memory{age}': self.memory, 'recent popularity': self.recent}
     return ' + '.join(f'{weight:g} {name}' for name, weight in parts.items() if weight)
 
 
 GRAPH_ALONE, MEMORY_ALONE = Mixture(1., 0.), Mixture(0., 1.)
 # The graph model's weights beside a memory of weight 1, and those of recent popularity beside the mean of both.
-_GRAPH = (0., .5, 1., 2., 4., 8.)
-_RECENT = (0., .125, .25, .5, 1.)
+_GRAPH = (0., 1., 2., 4., 8., 16.)
+_RECENT = (0., .5, 1., 2., 4.)
 # How much what an earlier block has shown counts beside what the next one has.
 _FADING = .25
+# A mixture that is worse than the best by this share at most is as good: noise of a few thousand users is as large.
+_INDIFFERENCE = .02
 
 
-def candidates(has_weights: bool) -> List[Mixture]:
+def candidates(has_weights: bool, half_age: float = 0.) -> List[Mixture]:
   """The mixtures to choose from; without item-item weights the graph model is always in."""
   if not has_weights:
     return [Mixture(1., 0., recent) for recent in _RECENT]
-  return [Mixture(graph, 1., recent * (1 + graph / 2)) for graph in _GRAPH for recent in _RECENT]
+  return [Mixture(graph, 1., recent * (1 + graph / 2), half_age) for graph in _GRAPH for recent in _RECENT]
 
 
-def default(has_weights: bool) -> Mixture:
+def default(has_weights: bool, half_age: float = 0.) -> Mixture:
   """What is used before any block has shown better."""
-  return Mixture(4., 1.) if has_weights else GRAPH_ALONE
+  return Mixture(4., 1., half_age=half_age) if has_weights else GRAPH_ALONE
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,13 +66,13 @@ class Recollection:
   Attributes:
     statistics: what was counted.
     weights: [num_items, num_items] float32, or None.
-    half_age: of profiles, see `Statistics.profile`.
+    half_ages: of profiles that there are to choose from, see `Statistics.profile`.
     taste: how much a user's recent taste counts beside their vector in the graph model; 0 is not at all.
     taste_half_age: of the profiles that it is made of.
   """
   statistics: Statistics
   weights: Optional[scipy.sparse.csr_matrix]
-  half_age: float = 0.
+  half_ages: Sequence[float] = (0.,)
   taste: float = 0.
   taste_half_age: float = 0.
 
@@ -88,9 +93,9 @@ class Recollection:
     recent *= user_scale(recent, item_vectors)[:, None]
     return (long_run + np.float32(self.taste) * recent) / np.float32(1 + self.taste)
 
-  def profile(self) -> scipy.sparse.csr_matrix:
+  def profile(self, half_age: float) -> scipy.sparse.csr_matrix:
     """[num_users, num_items] float32: profiles whose scores have a standard deviation of 1 over all items."""
-    profile, weights = self.statistics.profile(self.half_age), self.weights
+    profile, weights = self.statistics.profile(half_age), self.weights
     users, items = profile.shape
     scale = np.zeros(users, np.float32)
 
@@ -177,7 +182,7 @@ def mix(mixture: Mixture, user_vectors, item_vectors, recollection: Recollection
     user_vectors: [num_users, D] float32 final representations of the graph model.
     item_vectors: [num_items, D] float32.
     recollection: what the memory says about the same users and items.
-    profile: its `profile()`, if it is known.
+    profile: its `profile(mixture.half_age)`, if it is known.
   """
   user_vectors, item_vectors = (np.asarray(part, np.float32) for part in (user_vectors, item_vectors))
   users = recollection.users(user_vectors, item_vectors) * np.float32(mixture.graph)
@@ -188,14 +193,14 @@ def mix(mixture: Mixture, user_vectors, item_vectors, recollection: Recollection
   if weights is None:
     profile = None
   else:
-    profile = (recollection.profile() if profile is None else profile) * np.float32(mixture.memory)
+    profile = (recollection.profile(mixture.half_age) if profile is None else profile) * np.float32(mixture.memory)
   return Mixed(np.hstack([users, popularity]),
                np.hstack([item_vectors, length * recollection.recent()[:, None]]), profile, weights)
 
 
 def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.Csr, users: np.ndarray,
              items: np.ndarray, rng: np.random.Generator, k: int = 20) -> Dict[Mixture, float]:
-  """Recall@k of every mixture on later rows.
+  """Recall@k on later rows of the memory alone with every half age, and of every mixture with the best of these.
 
   Args:
     user_vectors: [num_users, D] of the model, and `item_vectors` [num_items, D].
@@ -221,60 +226,92 @@ def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.C
                                   shape=(num_users, max(int(items.max()) + 1, num_items)))[asked]
   relevant = np.diff(truth.indptr)
   truth = truth[:, :num_items]
-  has_weights = recollection.weights is not None
-  mixtures = candidates(has_weights)
   graph = recollection.users(user_vectors, item_vectors)[asked]
-  profile = recollection.profile()[asked] if has_weights else None
   recent = recollection.recent()
   left_out = seen.select(asked)
   width = -(-num_items // topk.UNIT) * topk.UNIT
   stretch = max(1, _CHUNK_FLOATS // width)
 
-  def measure(start):
-    part = slice(start, min(start + stretch, len(asked)))
-    learned = graph[part] @ item_vectors.T
-    remembered = (profile[part] @ recollection.weights).toarray() if has_weights else None
-    taken = left_out.select(np.arange(part.start, part.stop))
-    inside = taken.indices < num_items
-    masked = taken.rows()[inside], taken.indices[inside]
-    hits = truth[part].toarray() > 0
-    scores = np.empty((len(learned), width), np.float32)
-    found = []
-    for mixture in mixtures:
-      joined = scores[:, :num_items]
-      np.multiply(learned, np.float32(mixture.graph), out=joined)
-      if mixture.memory:
-        joined += remembered
-      if mixture.recent:
-        joined += np.float32(mixture.recent) * recent
-      joined[masked] = -np.inf
-      scores[:, num_items:] = -np.inf
-      values, columns = topk.select(scores, min(k, width))
-      # Where there are fewer than k left, a column means nothing.
-      columns = np.clip(columns, 0, num_items - 1)
-      hit = np.take_along_axis(hits, columns, axis=1) & (values > -np.inf)
-      found.append((hit.sum(axis=1) / relevant[part]).sum())
-    return found
+  def recalls(mixtures: Sequence[Mixture]) -> Dict[Mixture, float]:
+    """Mean recall of mixtures with one half age."""
+    remembers = any(mixture.memory for mixture in mixtures)
+    profile = recollection.profile(mixtures[0].half_age)[asked] if remembers else None
+    learns = any(mixture.graph for mixture in mixtures)
 
-  fellows = workers.current()
-  starts = np.arange(0, len(asked), stretch)
-  found = parallel.side_by_side(measure, starts[fellows.share(len(starts))])
-  sums = np.sum(fellows.gather(np.reshape(found, [-1, len(mixtures)])), axis=0)
-  return {mixture: float(total) / len(asked) for mixture, total in zip(mixtures, sums)}
+    def measure(start):
+      part = slice(start, min(start + stretch, len(asked)))
+      learned = graph[part] @ item_vectors.T if learns else np.float32(0)
+      remembered = (profile[part] @ recollection.weights).toarray() if remembers else None
+      taken = left_out.select(np.arange(part.start, part.stop))
+      inside = taken.indices < num_items
+      masked = taken.rows()[inside], taken.indices[inside]
+      hits = truth[part].toarray() > 0
+      scores = np.empty((len(hits), width), np.float32)
+      found = []
+      for mixture in mixtures:
+        joined = scores[:, :num_items]
+        np.multiply(learned, np.float32(mixture.graph), out=joined)
+        if mixture.memory:
+          joined += remembered
+        if mixture.recent:
+          joined += np.float32(mixture.recent) * recent
+        joined[masked] = -np.inf
+        scores[:, num_items:] = -np.inf
+        values, columns = topk.select(scores, min(k, width))
+        # Where there are fewer than k left, a column means nothing.
+        columns = np.clip(columns, 0, num_items - 1)
+        hit = np.take_along_axis(hits, columns, axis=1) & (values > -np.inf)
+        found.append((hit.sum(axis=1) / relevant[part]).sum())
+      return found
+
+    fellows = workers.current()
+    starts = np.arange(0, len(asked), stretch)
+    found = parallel.side_by_side(measure, starts[fellows.share(len(starts))])
+    sums = np.sum(fellows.gather(np.reshape(found, [-1, len(mixtures)])), axis=0)
+    return {mixture: float(total) / len(asked) for mixture, total in zip(mixtures, sums)}
+
+  if recollection.weights is None:
+    return recalls(candidates(False))
+  alone: Dict[Mixture, float] = {}
+  for half_age in recollection.half_ages:
+    alone.update(recalls([Mixture(0., 1., 0., half_age)]))
+  return {**alone, **recalls(candidates(True, _best_age(alone)))}
 
 
-def choose(evidences: Sequence[Dict[Mixture, float]], has_weights: bool) -> Mixture:
-  """The mixture that was best on average, each evidence on the scale of its best, the newest above all.
+def _best_age(told: Dict[Mixture, float]) -> float:
+  """The half age with which the memory alone was best; of equal ones the first."""
+  alone = {mixture.half_age: recall for mixture, recall in told.items() if not mixture.graph and not mixture.recent}
+  return max(alone, key=lambda half_age: alone[half_age]) if alone else 0.
+
+
+def choose(evidences: Sequence[Dict[Mixture, float]], has_weights: bool, half_ages: Sequence[float] = (0.,)) -> Mixture:
+  """The mixture that has least beside the memory, of those that are as good as the best one on average.
+
+  An average is over evidences, each on the scale of its own best, the newest above all. What validation rows show
+  need not hold on later ones: where it makes no difference, what does not follow the last days is safer.
 
   Args:
     evidences: from `evidence`, the newest last; empty ones say nothing.
     has_weights: whether the memory has item-item weights.
+    half_ages: of profiles, of which the last is used before any block has shown better.
   """
   told = [one for one in evidences if one and max(one.values()) > 0]
   if not told:
-    return default(has_weights)
+    return default(has_weights, half_ages[-1])
   counts = _FADING ** np.arange(len(told))[::-1]
-  shares = {mixture: np.dot(counts, [one[mixture] / max(one.values()) for one in told])
-            for mixture in candidates(has_weights) if all(mixture in one for one in told)}
-  # Of equal ones the first, which has less of everything but the memory.
-  return max(shares, key=lambda mixture: shares[mixture])
+
+  def average(values: Sequence[Dict[Mixture, float]], mixtures: Sequence[Mixture]) -> Dict[Mixture, float]:
+    """Of the mixtures that all of the evidences tell of."""
+    return {mixture: float(np.dot(counts, [one[mixture] / max(max(one.values()), 1e-12) for one in values]))
+            for mixture in mixtures if all(mixture in one for one in values)}
+
+  half_age = _best_age(average(told, [Mixture(0., 1., 0., one) for one in half_ages])) if has_weights else 0.
+  # Each evidence has mixtures with the half age that was best there.
+  plain = [{dataclasses.replace(mixture, half_age=0.): recall for mixture, recall in one.items()
+            if mixture.half_age == _best_age(one)} for one in told]
+  shares = average(plain, candidates(has_weights))
+  enough = (1 - _INDIFFERENCE) * max(shares.values())
+  # Of equal ones the better one.
+  chosen = min((mixture for mixture in shares if shares[mixture] >= enough),
+               key=lambda mixture: (mixture.graph + mixture.recent, -shares[mixture]))
+  return dataclasses.replace(chosen, half_age=half_age)

@@ -54,7 +54,9 @@ def scorer_of(move: str, scoring: Scoring, vectors, time: np.ndarray) -> ranking
 
 def mixture_of(move: str, scoring: Scoring) -> Optional[Dict[str, float]]:
   """How much graph model, memory and recent popularity count; None without a memory."""
-  return None if scoring.mixture is None else dataclasses.asdict(ALONE.get(move, scoring.mixture))
+  if scoring.mixture is None:
+    return None
+  return dataclasses.asdict(dataclasses.replace(ALONE.get(move, scoring.mixture), half_age=scoring.mixture.half_age))
 
 
 class Popularity(ranking.Scorer):

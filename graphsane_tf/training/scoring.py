@@ -38,7 +38,8 @@ class Scoring:
     self.context = context
     self.recollection: Optional[mixing.Recollection] = None
     self.mixture: Optional[mixing.Mixture] = None
-    self._profile = None
+    self._profile: Optional[scipy.sparse.csr_matrix] = None
+    self._half_age = 0.
     self._joint_ranks = config.memory_options.joint_ranks
     kind = memory.REGISTRY[config.memory](config)
     if not kind.counts:
@@ -53,16 +54,15 @@ class Scoring:
       weights.resize(context.num_items, context.num_items)
     options = config.memory_options
     self.recollection = mixing.Recollection(counted, kind.weights(counted) if weights is None else weights,
-                                            options.half_age, options.taste, options.taste_half_age)
+                                            tuple(options.half_ages), options.taste, options.taste_half_age)
     self._evidences = list(evidences)
     self.learn({})
-    if self.recollection.weights is not None:
-      self._profile = self.recollection.profile()
 
   def learn(self, evidence: Evidence) -> None:
     """Chooses the mixture anew, with evidence that has come since: of validation rows, by the trained model."""
     if self.recollection is not None:
-      self.mixture = mixing.choose([*self._evidences, evidence], self.recollection.weights is not None)
+      self.mixture = mixing.choose([*self._evidences, evidence], self.recollection.weights is not None,
+                                   self.recollection.half_ages)
 
   @property
   def of_samplers(self) -> Callable[..., ranking.DotProduct]:
@@ -78,7 +78,17 @@ class Scoring:
   def _mixed(self, user_vectors, item_vectors, mixture: mixing.Mixture) -> mixing.Mixed:
     """The same with another mixture."""
     assert self.recollection is not None  # There is no mixture without it.
-    return mixing.mix(mixture, user_vectors, item_vectors, self.recollection, self._profile)
+    return mixing.mix(mixture, user_vectors, item_vectors, self.recollection,
+                      self._profile_of(mixture) if mixture.memory else None)
+
+  def _profile_of(self, mixture: mixing.Mixture) -> Optional[scipy.sparse.csr_matrix]:
+    """The memory's profiles with a mixture's half age, kept from one call to the next; None without item-item weights."""
+    assert self.recollection is not None  # There is no mixture without it.
+    if self.recollection.weights is None:
+      return None
+    if self._profile is None or self._half_age != mixture.half_age:
+      self._profile, self._half_age = self.recollection.profile(mixture.half_age), mixture.half_age
+    return self._profile
 
   def parts(self, user_vectors, item_vectors) -> Dict[str, ranking.DotProduct]:
     """Scorers of the graph model alone and of the memory alone, by name; {} without a memory."""
@@ -86,7 +96,8 @@ class Scoring:
       return {}
     named = {'graph': mixing.GRAPH_ALONE}
     if self.recollection.weights is not None:
-      named['memory'] = mixing.MEMORY_ALONE
+      assert self.mixture is not None  # There is one with every memory.
+      named['memory'] = dataclasses.replace(mixing.MEMORY_ALONE, half_age=self.mixture.half_age)
     return {name: self._mixed(user_vectors, item_vectors, mixture) for name, mixture in named.items()}
 
   def offsets(self, user_vectors, item_vectors, context: BlockContext, share: float) -> Optional[PairOffsets]:
@@ -103,10 +114,10 @@ class Scoring:
     Returns:
       None if the memory has no item-item weights.
     """
-    if self.recollection is None or self.recollection.weights is None:
+    if self.recollection is None or self.recollection.weights is None or self.mixture is None:
       return None
     deviation = mixing.user_deviation(*(np.asarray(part, np.float32) for part in (user_vectors, item_vectors)))
-    return PairOffsets(mixing.scaled(self._profile, (share * deviation).astype(np.float32)), self.recollection.weights,
+    return PairOffsets(mixing.scaled(self._profile_of(self.mixture), (share * deviation).astype(np.float32)), self.recollection.weights,
                        context.num_users, context.num_items)
 
   def evidence(self, user_vectors, item_vectors, users: np.ndarray, items: np.ndarray, seed) -> Evidence:
@@ -138,4 +149,5 @@ def to_json(evidence: Evidence) -> List[Dict[str, Any]]:
 
 def from_json(saved: Sequence[Dict[str, Any]]) -> Evidence:
   """What `to_json` was given."""
-  return {mixing.Mixture(one['graph'], one['memory'], one['recent']): one['recall'] for one in saved}
+  return {mixing.Mixture(**{name: value for name, value in one.items() if name != 'recall'}): one['recall']
+          for one in saved}

@@ -21,7 +21,7 @@ def _standard(scores):
 def _joint(scoring, vectors):
   """[num_users, num_items] float64 scores of the mixture, from whole matrices."""
   counted = scoring.recollection.statistics
-  profile = counted.profile(scoring.recollection.half_age).toarray().astype(np.float64)
+  profile = counted.profile(scoring.mixture.half_age).toarray().astype(np.float64)
   remembered = profile @ scoring.recollection.weights.toarray()
   popular = np.log1p(counted.recent.astype(np.float64))
   mixture = scoring.mixture
@@ -36,8 +36,8 @@ def state_fixture():
   config = resolved(logs.tiny_config(sampler='sane', clusters='categories', sane__max_start_share=.1, memory='ease',
                                      memory_options__neighbours=6, memory_options__taste=0.))
   context = logs.context_of(log, 1, dim=6)
-  mixture = mixing.Mixture(.5, 1., .625)
-  others = dict.fromkeys(mixing.candidates(True), .1)
+  mixture = mixing.Mixture(1., 1., .75, .1)
+  others = dict.fromkeys(mixing.candidates(True, .1), .1)
   assert mixture in others
   scoring = Scoring(config, context, [{**others, mixture: .2}])
   assert scoring.mixture == mixture

@@ -1,4 +1,5 @@
 """Mixtures of graph model, memory and popularity, against dense NumPy."""
+import dataclasses
 import json
 
 import numpy as np
@@ -13,7 +14,7 @@ from graphsane_tf.training import scoring
 from tests import logs
 
 
-_HALF_AGE, _TASTE, _TASTE_HALF_AGE = .1, .7, .03
+_HALF_AGES, _TASTE, _TASTE_HALF_AGE = (1., .1), .7, .03
 
 
 def _state(name='ease', index=1):
@@ -21,7 +22,7 @@ def _state(name='ease', index=1):
   context = logs.context_of(log, index)
   counted = statistics.of_all(context)
   config = logs.tiny_config(memory_options__neighbours=6)
-  recollection = mixing.Recollection(counted, memory.REGISTRY[name](config).weights(counted), _HALF_AGE, _TASTE,
+  recollection = mixing.Recollection(counted, memory.REGISTRY[name](config).weights(counted), _HALF_AGES, _TASTE,
                                      _TASTE_HALF_AGE)
   rng = np.random.default_rng(0)
   vectors = [rng.normal(size=(size, 3)).astype(np.float32) for size in (context.num_users, context.num_items)]
@@ -42,14 +43,14 @@ def _expected(mixture, vectors, recollection):
   scores = mixture.graph * (long_run + _TASTE * recent) / (1 + _TASTE)
   if recollection.weights is not None:
     scores += mixture.memory * _standard(
-        counted.profile(_HALF_AGE).toarray().astype(np.float64) @ recollection.weights.toarray())
+        counted.profile(mixture.half_age).toarray().astype(np.float64) @ recollection.weights.toarray())
   popularity = np.log1p(counted.recent)
   return scores + mixture.recent * popularity / popularity.std()
 
 
 @pytest.mark.parametrize('name', ['ease', 'knn', 'popularity'])
 @pytest.mark.parametrize('mixture', [
-    mixing.Mixture(4., 1.), mixing.MEMORY_ALONE, mixing.Mixture(1., 0., 2.), mixing.Mixture(.5, 2., .3)])
+    mixing.Mixture(4., 1.), mixing.MEMORY_ALONE, mixing.Mixture(1., 0., 2.), mixing.Mixture(.5, 2., .3, .1)])
 def test_scores_of_a_mixture(name, mixture):
   _, _, recollection, vectors = _state(name)
   scorer = mixing.mix(mixture, *vectors, recollection)
@@ -67,7 +68,7 @@ def test_profiles_of_many_users_have_their_own_scale():
   context = logs.context_of(log, 3)
   counted = statistics.of_all(context)
   weights = memory.REGISTRY['knn'](logs.tiny_config()).weights(counted)
-  found = (mixing.Recollection(counted, weights, .2).profile() @ weights).toarray()
+  found = (mixing.Recollection(counted, weights).profile(.2) @ weights).toarray()
   assert context.num_users > 1400
   np.testing.assert_allclose(found, _standard((counted.profile(.2) @ weights).toarray().astype(np.float64)), atol=1e-4)
 
@@ -78,7 +79,7 @@ def test_users_without_rows_have_the_graph_alone():
   row = counted.row.copy().tolil()
   row[2] = 0
   row = row.tocsr()
-  bare = mixing.Recollection(statistics.Statistics(row, counted.together, counted.recent), recollection.weights, .1,
+  bare = mixing.Recollection(statistics.Statistics(row, counted.together, counted.recent), recollection.weights, (.1,),
                              .5, .1)
   scores = scores_of(mixing.mix(mixing.Mixture(4., 1.), *vectors, bare))
   alone = vectors[0][2] @ vectors[1].T
@@ -108,8 +109,10 @@ def test_evidence_is_the_recall_of_every_mixture_on_the_next_rows(name, chunk, m
   found = mixing.evidence(*vectors, recollection, context.history, users, items, np.random.default_rng(1), k=5)
   seen = [context.history.indices[context.history.indptr[user]:context.history.indptr[user + 1]]
           for user in range(context.num_users)]
-  assert list(found) == mixing.candidates(recollection.weights is not None)
-  for mixture in list(found)[::3]:
+  alone = [mixing.Mixture(0., 1., 0., half_age) for half_age in _HALF_AGES] if recollection.weights is not None else []
+  best = max((found[mixture], mixture.half_age) for mixture in alone)[1] if alone else 0.
+  assert set(found) == {*alone, *mixing.candidates(recollection.weights is not None, best)}
+  for mixture in [*alone, *list(found)[::3]]:
     expected = _recall(_expected(mixture, vectors, recollection), seen, users, items, 5)
     assert found[mixture] == pytest.approx(expected, abs=.02), mixture
   assert len(set(found.values())) > 2
@@ -122,25 +125,53 @@ def test_evidence_of_strangers_is_empty():
                          np.random.default_rng(0)) == {}
 
 
+def _told(**recalls):
+  """Evidence in which all mixtures but the named ones are bad; a name is g4 or g1r3."""
+  found = dict.fromkeys(mixing.candidates(True), .001)
+  for name, recall in recalls.items():
+    graph, _, recent = name[1:].partition('r')
+    found[mixing.Mixture(float(graph), 1., float(recent or 0))] = recall
+  assert set(found) == set(mixing.candidates(True))
+  return found
+
+
 def test_the_mixture_that_was_best_on_average_is_chosen():
-  first, second, third = mixing.candidates(True)[:3]
-  others = dict.fromkeys(mixing.candidates(True), .01)
-  assert mixing.choose([{**others, first: .4, second: .3}], True) == first
+  assert mixing.choose([_told(g4=.4, g2=.3)], True) == mixing.Mixture(4., 1.)
   # On the scale of each one's best, the older one a quarter: .25 / 4 + 1, 1 / 4 + .9 and 1 / 4 + .1.
-  assert mixing.choose([{**others, first: .1, second: .4, third: .4},
-                        {**others, first: .02, second: .018, third: .002}], True) == second
+  assert mixing.choose([_told(g1=.1, g4=.4, g8=.4), _told(g1=.02, g4=.018, g8=.002)], True) == mixing.Mixture(4., 1.)
   # The newest one decides where they differ as much.
-  assert mixing.choose([{**others, first: .4, second: .2}, {**others, first: .2, second: .4}], True) == second
-  assert mixing.choose([], True) == mixing.default(True) == mixing.Mixture(4., 1.)
+  assert mixing.choose([_told(g1=.4, g8=.2), _told(g1=.2, g8=.4)], True) == mixing.Mixture(8., 1.)
+  assert mixing.choose([], True, (1., .1)) == mixing.default(True, .1) == mixing.Mixture(4., 1., 0., .1)
   assert mixing.choose([{}], False) == mixing.GRAPH_ALONE
   assert mixing.choose([dict.fromkeys(mixing.candidates(True), 0.)], True) == mixing.default(True)
+
+
+def test_of_mixtures_that_are_as_good_the_one_with_least_beside_the_memory_is_chosen():
+  assert mixing.choose([_told(g8=.4, g4=.393, g1=.391)], True) == mixing.Mixture(4., 1.)
+  assert mixing.choose([_told(g8=.4, g4=.393, g0=.393)], True) == mixing.MEMORY_ALONE
+  # 1 of the graph model and .75 of popularity are more than 1.5 of popularity.
+  assert mixing.choose([_told(g1r0=.1, **{'g1r0.75': .4, 'g0r1': .395})], True) == mixing.Mixture(0., 1., 1.)
+  assert mixing.choose([_told(**{'g0r1': .4, 'g1r0': .396})], True) == mixing.Mixture(0., 1., 1.)
+
+
+def test_the_half_age_is_that_of_the_best_memory_and_the_mixture_is_of_each_ones_own():
+  def told(old, new, best, **recalls):
+    """Recalls of the memory alone with half ages 1 and .1, and of mixtures with the better one."""
+    alone = {mixing.Mixture(0., 1., 0., 1.): old, mixing.Mixture(0., 1., 0., .1): new}
+    return {**{dataclasses.replace(mixture, half_age=best): recall for mixture, recall in _told(**recalls).items()},
+            **alone}
+  first, second = told(.3, .2, 1., g4=.4), told(.2, .25, .1, g8=.4)
+  assert mixing.choose([first], True, (1., .1)) == mixing.Mixture(4., 1., 0., 1.)
+  assert mixing.choose([first, second], True, (1., .1)) == mixing.Mixture(8., 1., 0., .1)
+  # A quarter of .75 + .625 against a quarter of .5 + .6.
+  assert mixing.choose([first, told(.25, .24, 1., g8=.4)], True, (1., .1)) == mixing.Mixture(8., 1., 0., 1.)
 
 
 def test_evidence_goes_to_json_and_back():
   evidence = {mixture: .1 * place for place, mixture in enumerate(mixing.candidates(True))}
   assert scoring.from_json(json.loads(json.dumps(scoring.to_json(evidence)))) == evidence
   assert mixing.Mixture(1., 0., .5).words() == '1 graph + 0.5 recent popularity'
-  assert mixing.Mixture(4., 1.).words() == '4 graph + 1 memory'
+  assert mixing.Mixture(4., 1., 0., .1).words() == '4 graph + 1 memory (half age 0.1)'
 
 
 @pytest.mark.parametrize('name', list(memory.REGISTRY))

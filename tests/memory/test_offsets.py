@@ -40,7 +40,7 @@ def state_fixture():
 
 def _dense(before, context, previous):
   """[num_users, num_items] float64 offsets of all pairs, and which of them the memory has counted."""
-  profile = before.recollection.statistics.profile(before.recollection.half_age).toarray().astype(np.float64)
+  profile = before.recollection.statistics.profile(before.mixture.half_age).toarray().astype(np.float64)
   remembered = profile @ before.recollection.weights.toarray()
   users, items = (np.asarray(part, np.float64) for part in previous.backbone.representer(previous.graph)())
   remembered /= np.maximum(remembered.std(axis=1, keepdims=True), 1e-9)

@@ -16,6 +16,8 @@ from graphsane_tf.training import scoring
 from tests import run_files
 from tests.runs import small_runs
 
+_HALF_AGES = (1., .3, .1)
+
 
 def _config(**changes):
   return small_runs.settings(**{
@@ -53,7 +55,7 @@ def test_the_mixture_is_the_one_that_the_state_before_would_have_shown_best(whol
                              job.interactions.item[rows], (job.config.seed, index, 1))
     assert scoring.from_json(entries[index]['mixing']['validated']) == pytest.approx(validated, abs=1e-6)
     if not index:
-      assert entries[0]['mixing']['chosen'] == dataclasses.asdict(mixing.choose([validated], True))
+      assert entries[0]['mixing']['chosen'] == dataclasses.asdict(mixing.choose([validated], True, _HALF_AGES))
       continue
     model, context = job.load_model(index - 1), job.context(index)
     vectors = [np.asarray(part) for part in model.backbone.representer(model.graph)()]
@@ -62,7 +64,7 @@ def test_the_mixture_is_the_one_that_the_state_before_would_have_shown_best(whol
     found = before.evidence(*vectors, *context.rows(later), (job.config.seed, index))
     evidences.append(found)
     assert scoring.from_json(entries[index]['mixing']['evidence']) == pytest.approx(found, abs=1e-6)
-    chosen = mixing.choose([*evidences, validated], True)
+    chosen = mixing.choose([*evidences, validated], True, _HALF_AGES)
     assert entries[index]['mixing']['chosen'] == dataclasses.asdict(chosen)
     assert f'block {index} score: {chosen.words()}' in said
 

@@ -32,7 +32,7 @@ def test_updates_bring_the_memory_up_to_date_and_learn_how_to_mix(tmp_path):
   context = store.context(kept, store.block(kept.interactions, manifest['update'], first, cut))
   told = scoring.Scoring(store.config, old).evidence(
       *model.backbone.representer(model.graph)(), *context.rows(context.own), (store.config.seed, manifest['update']))
-  assert stores.evidences_of(manifest) == [told] and len(told) == len(mixing.candidates(True))
+  assert stores.evidences_of(manifest) == [told] and len(told) == len(mixing.candidates(True)) + 2
 
   # What is served is what the store's own scorer ranks: all of today's rows are in the memory.
   scorer = store.scorer()
@@ -67,7 +67,7 @@ def test_updates_bring_the_memory_up_to_date_and_learn_how_to_mix(tmp_path):
   outcome = updating.update(store, days['tuesday'], publish='memory', say=QUIET)
   alone, kept = outcome.manifest, store.log()
   assert (alone['kind'], alone['move'], alone['trained']['epochs']) == ('memory', 'memory', 0)
-  assert alone['mixture'] == {'graph': 0., 'memory': 1., 'recent': 0.}
+  assert {**alone['mixture'], 'half_age': 0.} == dataclasses.asdict(mixing.MEMORY_ALONE)
   scorer = store.scorer()
   assert not scorer.user_vectors.any() and scorer.item_vectors.any() and scorer.profile.nnz == 7260
   before, after = store_files.weights(store, manifest['number']), store_files.weights(store, alone['number'])
@@ -84,7 +84,7 @@ def test_updates_bring_the_memory_up_to_date_and_learn_how_to_mix(tmp_path):
   assert options['never_updated'] == judge.measure(
       store.scorer(1), store.context_of(store.manifest(1), kept)).metrics != options['current']
   scorer, recent = store.scorer(), last['mixture']
-  assert not hasattr(scorer, 'profile') and recent == {'graph': 0., 'memory': 0., 'recent': 1.}
+  assert not hasattr(scorer, 'profile') and {**recent, 'half_age': 0.} == dataclasses.asdict(mixing.Mixture(0., 0., 1.))
   week = kept.interactions.time > kept.interactions.time.max() - 7 * 86400
   newest = np.bincount(kept.interactions.item[week], minlength=scorer.num_items)
   ranked = scorer.user_vectors[5] @ scorer.item_vectors.T
