@@ -2,9 +2,9 @@
 
   python experiments/draw.py flow blocks model results update
 
-`flow` is the way of the data, `blocks` how a log is cut, and `model` what a reservoir's draws depend on. `results` draws the
-tables in docs/results, and `update` makes a store of the small `drift` log, brings it up to date seven times and draws
-what was measured.
+`flow` is the way of the data, `blocks` how a log is cut, and `model` what a reservoir's draws depend on. `results`
+draws the tables in docs/results, and `update` makes a store of the small `drift` log, brings it up to date seven times and
+draws what was measured.
 """
 import pathlib
 import sys
@@ -123,10 +123,12 @@ def model():
     axis.text(x, y, sign, ha='center', va='center', fontsize=8 if len(sign) > 5 else 12, style='italic')
     above = y > 0
     axis.text(x, y + (.55 if above else -.55), text, ha='center', va='bottom' if above else 'top', fontsize=8)
-  axis.add_patch(patches.FancyBboxPatch((5.45, .3), 3.75, 1.95, boxstyle='round,pad=.05', fill=False, edgecolor=_GREY))
-  axis.text(5.55, .42, 'each slot', ha='left', va='center', fontsize=8, style='italic')
-  axis.add_patch(patches.FancyBboxPatch((-1.25, -2.), 10.75, 4.45, boxstyle='round,pad=.05', fill=False, edgecolor=_GREY))
-  axis.text(-1.15, -1.8, 'each user; a grey node is known when negatives are drawn', va='center', fontsize=8, style='italic')
+  for corner, width, height, left, text in (
+      ((5.45, .3), 3.75, 1.95, 5.55, 'each slot'),
+      ((-1.25, -2.), 10.75, 4.45, -1.15, 'each user; a grey node is known when negatives are drawn')):
+    axis.add_patch(patches.FancyBboxPatch(corner, width, height, boxstyle='round,pad=.05', fill=False,
+                                          edgecolor=_GREY))
+    axis.text(left, corner[1] + .15, text, va='center', fontsize=8, style='italic')
   axis.set(xlim=(-1.4, 9.65), ylim=(-2.15, 2.6), aspect='equal')
   axis.axis('off')
   return canvas, 'model.svg'

@@ -82,7 +82,7 @@ class Scoring:
                       self._profile_of(mixture) if mixture.memory else None)
 
   def _profile_of(self, mixture: mixing.Mixture) -> Optional[scipy.sparse.csr_matrix]:
-    """The memory's profiles with a mixture's half age, kept from one call to the next; None without item-item weights."""
+    """The memory's profiles with a mixture's half age, kept for the next call; None without item-item weights."""
     assert self.recollection is not None  # There is no mixture without it.
     if self.recollection.weights is None:
       return None
@@ -117,8 +117,8 @@ class Scoring:
     if self.recollection is None or self.recollection.weights is None or self.mixture is None:
       return None
     deviation = mixing.user_deviation(*(np.asarray(part, np.float32) for part in (user_vectors, item_vectors)))
-    return PairOffsets(mixing.scaled(self._profile_of(self.mixture), (share * deviation).astype(np.float32)), self.recollection.weights,
-                       context.num_users, context.num_items)
+    profile = mixing.scaled(self._profile_of(self.mixture), (share * deviation).astype(np.float32))
+    return PairOffsets(profile, self.recollection.weights, context.num_users, context.num_items)
 
   def evidence(self, user_vectors, item_vectors, users: np.ndarray, items: np.ndarray, seed) -> Evidence:
     """What later rows say about mixtures, by this block's state.

@@ -151,7 +151,7 @@ def test_of_mixtures_that_are_as_good_the_one_with_least_beside_the_memory_is_ch
   assert mixing.choose([_told(g8=.4, g4=.393, g0=.393)], True) == mixing.MEMORY_ALONE
   # 1 of the graph model and .75 of popularity are more than 1.5 of popularity.
   assert mixing.choose([_told(g1r0=.1, **{'g1r0.75': .4, 'g0r1': .395})], True) == mixing.Mixture(0., 1., 1.)
-  assert mixing.choose([_told(**{'g0r1': .4, 'g1r0': .396})], True) == mixing.Mixture(0., 1., 1.)
+  assert mixing.choose([_told(g0r1=.4, g1r0=.396)], True) == mixing.Mixture(0., 1., 1.)
 
 
 def test_the_half_age_is_that_of_the_best_memory_and_the_mixture_is_of_each_ones_own():
