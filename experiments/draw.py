@@ -3,8 +3,8 @@
   python experiments/draw.py flow blocks model results update
 
 `flow` is the way of the data, `blocks` how a log is cut, and `model` what a reservoir's draws depend on. `results`
-draws the tables in docs/results, and `update` makes a store of the small `drift` log, brings it up to date seven times and
-draws what was measured.
+draws the tables in docs/results, and `update` makes a store of the small `drift` log, brings it up to date seven times
+and draws what was measured.
 """
 import pathlib
 import sys
