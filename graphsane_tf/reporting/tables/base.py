@@ -102,7 +102,7 @@ class Table:
       notes.append(_COSTS)
     return [self.show(dataset, comparison.grid_table(lines, reference.label, self.costs), lines, ' '.join(notes),
                       title=f'{self.title}{name and f": {name}"}, {dataset}, test Recall@20',
-                      stem=f'{self.name}-{name}-{dataset}' if name else '',
+                      stem=f'{self.name}-{name}-{dataset}'.replace(' ', '-') if name else '',
                       best='average' if comparison.comparable_seeds(lines) else '')]
 
   def show(self, dataset: str, table: Dict[str, Any], data: Any, note: str, *, title: str = '', stem: str = '',
