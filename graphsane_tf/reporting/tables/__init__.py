@@ -33,6 +33,7 @@ REGISTRY = Registry('table', {
     'reservoir_q': f'{_PACKAGE}.sensitivity:ReservoirQ',
     'peers': f'{_PACKAGE}.peers:Peers',
     'strong': f'{_PACKAGE}.strong:Strong',
+    'offsets': f'{_PACKAGE}.offsets:Offsets',
     'strength': f'{_PACKAGE}.strength:Strength',
     'printed': f'{_PACKAGE}.printed:Printed',
     'backbones': f'{_PACKAGE}.backbones:Backbones',
