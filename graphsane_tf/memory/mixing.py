@@ -93,9 +93,16 @@ class Recollection:
     recent *= user_scale(recent, item_vectors)[:, None]
     return (long_run + np.float32(self.taste) * recent) / np.float32(1 + self.taste)
 
-  def profile(self, half_age: float) -> scipy.sparse.csr_matrix:
-    """[num_users, num_items] float32: profiles whose scores have a standard deviation of 1 over all items."""
+  def profile(self, half_age: float, asked: Optional[np.ndarray] = None) -> scipy.sparse.csr_matrix:
+    """[num_users, num_items] float32: profiles whose scores have a standard deviation of 1 over all items.
+
+    Args:
+      half_age: of the profiles.
+      asked: [n] users whose rows are wanted; None is all of them.
+    """
     profile, weights = self.statistics.profile(half_age), self.weights
+    if asked is not None:
+      profile = profile[asked]
     users, items = profile.shape
     scale = np.zeros(users, np.float32)
 
@@ -235,7 +242,7 @@ def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.C
   def recalls(mixtures: Sequence[Mixture]) -> Dict[Mixture, float]:
     """Mean recall of mixtures with one half age."""
     remembers = any(mixture.memory for mixture in mixtures)
-    profile = recollection.profile(mixtures[0].half_age)[asked] if remembers else None
+    profile = recollection.profile(mixtures[0].half_age, asked) if remembers else None
     learns = any(mixture.graph for mixture in mixtures)
 
     def measure(start):
@@ -246,17 +253,17 @@ def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.C
       inside = taken.indices < num_items
       masked = taken.rows()[inside], taken.indices[inside]
       hits = truth[part].toarray() > 0
-      scores = np.empty((len(hits), width), np.float32)
-      found = []
+      scores, joint = (np.full((len(hits), width), -np.inf, np.float32) for _ in range(2))
+      weight, found = None, []
       for mixture in mixtures:
-        joined = scores[:, :num_items]
-        np.multiply(learned, np.float32(mixture.graph), out=joined)
-        if mixture.memory:
-          joined += remembered
-        if mixture.recent:
-          joined += np.float32(mixture.recent) * recent
-        joined[masked] = -np.inf
-        scores[:, num_items:] = -np.inf
+        # Mixtures that differ in popularity alone stand together.
+        if mixture.graph != weight:
+          weight = mixture.graph
+          np.multiply(learned, np.float32(weight), out=joint[:, :num_items])
+          if remembers:
+            joint[:, :num_items] += remembered
+          joint[masked] = -np.inf
+        np.add(joint[:, :num_items], np.float32(mixture.recent) * recent, out=scores[:, :num_items])
         values, columns = topk.select(scores, min(k, width))
         # Where there are fewer than k left, a column means nothing.
         columns = np.clip(columns, 0, num_items - 1)
