@@ -1,4 +1,4 @@
-"""Evaluates a finished run under the released protocol's choices, on the same weights."""
+"""Evaluates a finished run under the released protocol's choices, and beside popularity, on the same weights."""
 import pathlib
 
 from absl import flags
@@ -6,7 +6,7 @@ from absl import flags
 from graphsane_tf import cli, files
 from graphsane_tf.errors import UserError
 
-HELP = "Evaluates finished runs under the released protocol's choices, on the same weights."
+HELP = "Evaluates finished runs under the released protocol's choices, and beside popularity."
 EXAMPLES = ('graphsane audit --run=runs/drift-sgct-sane-seed0',)
 
 
@@ -26,9 +26,11 @@ def main():
     blocks = [entry['block'] for entry in results['blocks'] if entry['block'] > 0]
     if not blocks:
       raise UserError(f'{folder} has no finished block after the base block: run it first.')
-    table = audit.audit(run, blocks)
-    text = outputs.markdown(table, f'Protocol audit of {pathlib.Path(folder).name}, test Recall@20',
-                            table['note'])
-    files.write_json(run.workdir / 'audit.json', table)
+    name = pathlib.Path(folder).name
+    table, personal = audit.audit(run, blocks), audit.beyond_popularity(run, blocks)
+    text = '\n'.join([
+        outputs.markdown(table, f'Protocol audit of {name}, test Recall@20', table['note']),
+        outputs.markdown(personal, f'What {name} knows beyond popularity, test Recall@20', personal['note'])])
+    files.write_json(run.workdir / 'audit.json', {**table, 'beyond_popularity': personal})
     files.write_text(run.workdir / 'audit.md', text)
     print(text, flush=True)

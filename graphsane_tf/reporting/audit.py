@@ -1,7 +1,7 @@
-"""What the released protocol's choices do to the numbers, on the weights of a finished run.
+"""What the released protocol's choices do to the numbers, and what a model knows beyond popularity.
 
-The switches below exist here only: no configuration field or flag of training and evaluation
-reaches them.
+Both are measured on the weights of a finished run. The switches below exist here only: no configuration field or flag
+of training and evaluation reaches them.
 """
 import dataclasses
 from typing import Any, Callable, Dict, List, Sequence, Tuple
@@ -174,3 +174,50 @@ def audit(run, blocks: Sequence[int]) -> Dict[str, Any]:
     cells.append([name, *values, average, 100 * (average / base - 1) if base else None,
                   span if len(by_block[0][name]) > 1 else None])
   return {'heads': heads, 'cells': cells, 'note': NOTE}
+
+
+PERSONAL_NOTE = ('The graph model of a finished run, without a memory, on the same test rows: the mean user = every '
+                 "user has the mean of all users' vectors; the untouched base = the base block's model, for the users "
+                 'and items that it knows. A model whose line is near one of popularity follows that, and no person.')
+
+
+def beyond_popularity(run, blocks: Sequence[int]) -> Dict[str, Any]:
+  """How much of a model's recall is what everybody takes.
+
+  Args:
+    run: a `graphsane_tf.runs.incremental.IncrementalRun`.
+    blocks: numbers of finished blocks.
+
+  Returns:
+    heads, cells (a line a way of ranking) and note.
+  """
+  base = [part.numpy() for part in _vectors(run.load_model(0))]
+  known = tuple(map(len, base))
+  recalls: Dict[str, List[float]] = {}
+  for index in blocks:
+    context, rows = run.context(index), run.stream.block(index).test
+    user_vectors, item_vectors = (part.numpy() for part in _vectors(run.load_model(index)))
+    everybody = np.ones((context.num_users, 1), np.float32)
+
+    def popularity(part: slice, context=context, everybody=everybody):
+      counts = np.bincount(context.rows(part)[1], minlength=context.num_items)
+      return ranking.DotProduct(everybody, counts[:, None].astype(np.float32))
+
+    scorers = {
+        'the model': ranking.DotProduct(user_vectors, item_vectors),
+        'the same, every user the mean user': ranking.DotProduct(
+            everybody * user_vectors.mean(axis=0), item_vectors),
+        'popularity of all rows so far': popularity(slice(0, context.num_rows)),
+        "popularity of the block's own rows": popularity(context.own),
+        'the untouched base': ranking.DotProduct(*base),
+        'popularity of the base block': popularity(run.context(0).own).cut(*known)}
+    for name, scorer in scorers.items():
+      recalls.setdefault(name, []).append(run.evaluate(context, rows, scorer).metrics.get(METRIC, 0.))
+  return {'heads': ['ranked by', *[f'block {index}' for index in blocks], 'average'],
+          'cells': [[name, *values, float(np.mean(values))] for name, values in recalls.items()],
+          'note': PERSONAL_NOTE}
+
+
+def _vectors(model):
+  """Final representations of a model's users and items."""
+  return model.backbone.representer(model.graph)()

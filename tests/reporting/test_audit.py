@@ -85,3 +85,35 @@ def test_nothing_else_has_the_switches():
   names = audit.Switches.__dataclass_fields__
   assert not any(name in inspect.getsource(config) for name in names)
   assert not set(names) & set(inspect.signature(protocol.evaluate_block).parameters)
+
+
+def test_what_a_model_knows_beyond_popularity(run):
+  found = {line[0]: line[1:] for line in audit.beyond_popularity(run, [1])['cells']}
+  context, rows = run.context(1), run.stream.block(1).test
+  results = run.results()['blocks']
+  assert found['the model'] == [results[1]['test']['recall@20']] * 2
+  assert found['the untouched base'][0] == pytest.approx(results[0]['on_blocks']['recall'][1])
+  seen = [set(context.history.indices[context.history.indptr[user]:context.history.indptr[user + 1]].tolist())
+          for user in range(context.num_users)]
+  log = run.interactions
+
+  def recall(scores, num_users):
+    """Of one order of items for everybody."""
+    values = []
+    for user in np.unique(log.user[rows]):
+      if user < num_users:
+        order = [item for item in np.argsort(-scores, kind='stable') if item not in seen[user]][:20]
+        held = set(log.item[rows][log.user[rows] == user].tolist())
+        values.append(len(held & set(order)) / len(held))
+    return np.mean(values)
+
+  vectors = [np.asarray(part) for part in audit._vectors(run.load_model(1))]
+  assert found['the same, every user the mean user'][0] == pytest.approx(
+      recall(vectors[1] @ vectors[0].mean(axis=0), context.num_users))
+  for name, first, last in (('popularity of all rows so far', 0, context.num_rows),
+                            ("popularity of the block's own rows", context.own.start, context.num_rows)):
+    counts = np.bincount(log.item[first:last], minlength=context.num_items)
+    assert found[name][0] == pytest.approx(recall(counts, context.num_users))
+  base = run.context(0)
+  counts = np.bincount(log.item[:base.num_rows], minlength=base.num_items)[:base.num_items]
+  assert found['popularity of the base block'][0] == pytest.approx(recall(counts, base.num_users))
