@@ -25,6 +25,8 @@ from graphsane_tf.serving import export
 _USERS, _DIMENSION, _SEEN, _WEIGHTS, _K = 2000, 128, 50, 100, 20
 _BATCHES = (1, 256)
 _CLIENTS = 4
+# Seconds until a request is given up: a machine that is shared may be slow.
+_PATIENCE = 900.
 
 
 def _arrays(num_items: int) -> Dict[str, Any]:
@@ -131,7 +133,7 @@ def _over_http(path: pathlib.Path, seconds: float, common: Dict[str, Any]) -> It
         body = json.dumps({'inputs': {'user_id': _users(batch), 'k': _K}})
 
         def client():
-          connection = http.client.HTTPConnection('127.0.0.1', port, timeout=60)
+          connection = http.client.HTTPConnection('127.0.0.1', port, timeout=_PATIENCE)
 
           def ask():
             connection.request('POST', '/v1/models/bench:predict', body)
@@ -185,10 +187,11 @@ class _OneVersion:
 def _serve(path: str) -> None:
   """Serves a SavedModel on a free port, which it prints."""
   from graphsane_tf.serving import http as serving, models  # pylint: disable=g-import-not-at-top
-  service = serving.Service('bench', models.Current(_OneVersion(path)))
+  limits = serving.Limits(seconds=_PATIENCE)
+  service = serving.Service('bench', models.Current(_OneVersion(path)), limits)
   with serving.listen('127.0.0.1', 0) as place:
     print(place.getsockname()[1], flush=True)
-    serving.make_server(serving.make_app(service)).run(sockets=[place])
+    serving.make_server(serving.make_app(service), limits).run(sockets=[place])
 
 
 if __name__ == '__main__':

@@ -6,6 +6,7 @@ import tensorflow as tf
 import tensorflow_recommenders as tfrs
 
 from graphsane_tf.serving import selection
+from graphsane_tf.serving.backbone import Trainable
 from graphsane_tf.serving.tables import Memory, Table, row_numbers
 
 _IDS = tf.TensorSpec([None], tf.string)
@@ -46,12 +47,13 @@ class Server(tf.Module):
   """Variables, tables and functions. It holds no Keras object, so it loads in plain TensorFlow.
 
   Attributes:
-    user_vectors: [num_users, d], item_vectors: [num_items, d], the model's variables. A backbone that can be
-      traced would stand beside them, with `score_pairs` as its call.
+    user_vectors: [num_users, d], item_vectors: [num_items, d], the vectors that are served, as variables.
+    backbone: what they were made by, with its weights and graph; None if they are no backbone's.
+    refresh: makes these vectors of the backbone's weights anew; only there with a backbone.
   """
 
   def __init__(self, user_vectors, item_vectors, user_ids, item_ids, seen, popularity, fold_in,
-               memory: Optional[Memory], slice_users: int):
+               memory: Optional[Memory], slice_users: int, backbone: Optional[Trainable] = None):
     """Takes what `export.export_block` has checked.
 
     Args:
@@ -64,6 +66,7 @@ class Server(tf.Module):
       fold_in: see `export.fold_in`.
       memory: adds to the scores of the vectors, or None.
       slice_users: how many are answered at a time.
+      backbone: what the vectors were made by, or None.
     """
     super().__init__()
     self.user_vectors = tf.Variable(user_vectors, name='user_vectors')
@@ -76,8 +79,7 @@ class Server(tf.Module):
     self._users, self._items = (_number_table(ids) for ids in (user_ids, item_ids))
     self._item_ids = tf.Variable(item_ids, trainable=False)
     self._seen = Table(seen)
-    norms = np.linalg.norm(item_vectors, axis=1)
-    self._inverse_norms = tf.Variable((1. / np.where(norms, norms, 1.)).astype(np.float32), trainable=False)
+    self._inverse_norms = tf.Variable(_inverse_norms(item_vectors), trainable=False)
     self._fold_in = [tf.Variable(part.astype(np.float32), trainable=False) for part in fold_in]
     self._memory = memory
     order = np.argsort(-popularity, kind='stable')
@@ -87,6 +89,15 @@ class Server(tf.Module):
     # Minus the place in that order: counts whose logarithms are equal in float32 keep their order.
     self._popular_rank = tf.Variable(-place, trainable=False)
     self._popular_score = tf.Variable(np.log1p(popularity).astype(np.float32), trainable=False)
+    self.backbone = backbone
+    if backbone is not None:
+      self.refresh = tf.function(lambda: self._take(*backbone.served()), input_signature=[], autograph=False)
+
+  def _take(self, user_vectors, item_vectors) -> None:
+    """Serves other vectors [num_users, d] and [num_items, d] from now on."""
+    self.user_vectors.assign(user_vectors)
+    self.item_vectors.assign(item_vectors)
+    self._inverse_norms.assign(_inverse_norms(item_vectors))
 
   # Numbers of raw ids, and the differentiable score of pairs of numbers: what a training step needs.
 
@@ -334,6 +345,12 @@ class Server(tf.Module):
     rows = tf.shape(lists, out_type=tf.int64)[0]
     lists = tf.cond(rows > 0, lambda: lists, lambda: tf.fill([1, 1], ''))
     return tf.broadcast_to(lists, tf.stack([batch, tf.shape(lists, out_type=tf.int64)[1]]))
+
+
+def _inverse_norms(vectors) -> tf.Tensor:
+  """[n] float32, one over the lengths of vectors [n, d]; 1 for those of length 0."""
+  norms = tf.norm(vectors, axis=1)
+  return 1. / tf.where(norms > 0, norms, 1.)
 
 
 def _embedded(vectors, numbers):
