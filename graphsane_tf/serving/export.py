@@ -1,7 +1,7 @@
 """A block's model as a SavedModel that answers raw ids."""
 import dataclasses
 import pathlib
-from typing import Any, Optional, Sequence, Tuple, Union
+from typing import Any, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import scipy.sparse
@@ -179,8 +179,11 @@ def recommend(model: Any, user_ids: Sequence[str], k: int) -> list[list[tuple[st
     if not tf.saved_model.contains_saved_model(str(model)):
       raise UserError(f'{model} is not an exported model: it holds no SavedModel.')
     model = tf.saved_model.load(str(model))
-  answer = model.signatures['serving_default'](
-      user_id=_strings(user_ids), k=tf.constant(k, tf.int32))
+  return read_answer(model.signatures['serving_default'](user_id=_strings(user_ids), k=tf.constant(k, tf.int32)))
+
+
+def read_answer(answer: Mapping[str, tf.Tensor]) -> list[list[tuple[str, float]]]:
+  """The lists of an answer of a signature: for each row its pairs (item id, score), best first."""
   scores = answer['score'].numpy()
   lengths = (scores > -np.inf).sum(axis=1)
   return [[(item.decode('utf-8'), float(score)) for item, score in zip(row[:length], values)]
