@@ -75,7 +75,8 @@ def served_section(items: Sequence[int] = SERVED, users: int = 2_000, repeats: i
       served = serving.Indexed(tf.saved_model.load(folder))
       built = time.perf_counter() - started
     figure = of_rounds(
-        [served.times() for _ in range(repeats)], section='served_index', name='SavedModel by an index against exact, one user',
+        [served.times() for _ in range(repeats)], section='served_index',
+        name='SavedModel by an index against exact, one user',
         shape=f'{number:,} items', note=(
             f'{number:,} items, d = {_DIMENSION}: {served.index.recall:.3f} of the exact lists of '
             f'{served.index.length} with {served.index.probes} centres of {served.index.centres}; loaded and built in '
