@@ -25,7 +25,7 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.runs import store as stores
 from graphsane_tf.runs import updating
 from graphsane_tf.runs.updating import Outcome
-from graphsane_tf.serving import export
+from graphsane_tf.serving import approximate, export, models
 
 Rows = Union[str, pathlib.Path, pd.DataFrame]
 FORMATS = ('npz', 'parquet')
@@ -38,11 +38,13 @@ class Recommender:
     store: the folder's `Store`.
   """
 
-  def __init__(self, store: stores.Store, say: Callable[[str], None] = lambda line: None):
+  def __init__(self, store: stores.Store, say: Callable[[str], None] = lambda line: None, ranking: str = 'exact'):
     """Use `create` or `open`."""
+    approximate.check(ranking)
     self.store = store
     self._say = say
-    self._served: Tuple[Optional[int], Any] = (None, None)
+    self._ranking = ranking
+    self._served: Optional[models.Served] = None
 
   @classmethod
   def create(cls, path, interactions: Rows, config=None, *, name: str = 'recommender',
@@ -72,9 +74,9 @@ class Recommender:
     return cls(stores.Store(path), say)
 
   @classmethod
-  def open(cls, path, say: Callable[[str], None] = lambda line: None) -> 'Recommender':
-    """Opens a store that is there."""
-    return cls(stores.Store(path), say)
+  def open(cls, path, say: Callable[[str], None] = lambda line: None, ranking: str = 'exact') -> 'Recommender':
+    """Opens a store that is there; `ranking` is 'exact', or 'approximate' by an index, for large catalogues."""
+    return cls(stores.Store(path), say, ranking)
 
   @property
   def version(self) -> int:
@@ -94,7 +96,9 @@ class Recommender:
 
     Somebody whom the model does not know gets what is popular.
     """
-    answer = export.recommend(self._model(), [user] if isinstance(user, str) else list(user), k)
+    users = [user] if isinstance(user, str) else list(user)
+    answer = export.read_answer(self._model().ask('serving_default', {
+        'user_id': tf.constant(users, tf.string, [len(users)]), 'k': tf.constant(k, tf.int32)}))
     return answer[0] if isinstance(user, str) else answer
 
   def knows(self, user: str) -> bool:
@@ -162,20 +166,20 @@ class Recommender:
       files.write_bytes(targets[-1], data.getvalue())
     return targets
 
-  def _model(self):
-    """The SavedModel of the version that is served, loaded once."""
+  def _model(self) -> models.Served:
+    """The version that is served, loaded once."""
     number = self.version
-    while self._served[0] != number:
+    while self._served is None or self._served.number != number:
       path = self.store.versions.path(number)
       try:
-        self._served = number, tf.saved_model.load(str(path))
+        self._served = models.Served(number, path, self._ranking, self._say)
       except (tf.errors.OpError, OSError) as error:
         # A newer version may have come, and this one have been deleted meanwhile.
         if self.version == number:
           raise UserError(f'{path} cannot be loaded ({files.reason(error)}): publish another version with graphsane '
                           'rollback --to=N.') from error
         number = self.version
-    return self._served[1]
+    return self._served
 
 
 @contextlib.contextmanager

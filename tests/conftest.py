@@ -29,13 +29,14 @@ def forked_fixture(tmp_path_factory):
 
 @pytest.fixture(name='short_exports', scope='module')
 def short_exports_fixture():
-  """SavedModels with one signature of eight: tracing the others is half of a small run, and few tests ask them."""
+  """SavedModels with one signature of eight and no backbone: tracing them is half of a small run, few tests ask."""
   from graphsane_tf.serving import export, server
   others = ('recommend', 'by_items', 'recommend_by_items', 'similar_items', 'embed_users', 'embed_items', 'score')
   short = type('Short', (server.Server,), {
       **dict.fromkeys(others), 'signatures': lambda self: {'serving_default': self.serve}})
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(export, 'Server', short)
+    patch.setattr(export, 'Trainable', lambda *_: None)
     yield
 
 

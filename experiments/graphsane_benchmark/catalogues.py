@@ -1,16 +1,21 @@
 """Large catalogues: rankings by an approximate index against exact ones, and from which size on the index pays."""
 import math
+import tempfile
 import time
 from typing import Iterator, List, Sequence, Tuple
 
 import numpy as np
+import tensorflow as tf
 
-from graphsane_benchmark.figures import Figure
+from graphsane_benchmark.figures import Figure, of_rounds
 from graphsane_tf.evaluation import approximate, ranking
 from graphsane_tf.graph import csr
 from graphsane_tf.random import host_generator
+from graphsane_tf.serving import approximate as serving
+from graphsane_tf.serving import export
 
 ITEMS = (30_000, 100_000, 300_000, 1_000_000)
+SERVED = (10_000, 100_000, 1_000_000)
 _DIMENSION, _GROUPS, _SEEN, _DEPTH = 64, 300, 50, 300
 # Users ranked exactly, whose time is taken for all of them: each takes as long as any other.
 _EXACT_USERS = 512
@@ -55,6 +60,31 @@ def index_section(items: Sequence[int] = ITEMS, users: int = 10_000) -> Iterator
              f'of {int(number ** .5)}; building took {built:.3g} s of it; exact from {len(part)} users')
   yield Figure(section='index', name='catalogue from which the index is faster', shape=f'{users:,} users', unit='items',
                ours=crossover(ratios), note='between the sizes measured, on a line through logarithms')
+
+
+def served_section(items: Sequence[int] = SERVED, users: int = 2_000, repeats: int = 3) -> Iterator[Figure]:
+  """A list of 10 for one user from a SavedModel, by an index of what it serves, by size of the catalogue."""
+  centres = host_generator(0, name='centres').standard_normal((_GROUPS, _DIMENSION), np.float32)
+  ratios: List[Tuple[int, float]] = []
+  for number in items:
+    seen = csr.Csr(np.zeros(users + 1, np.int64), np.zeros(0, np.int32), number)
+    with tempfile.TemporaryDirectory() as folder:
+      export.export_block(folder, _vectors(users, 'users', centres), _vectors(number, 'items', centres),
+                          list(map(str, range(users))), list(map(str, range(number))), seen, np.ones(number))
+      started = time.perf_counter()
+      served = serving.Indexed(tf.saved_model.load(folder))
+      built = time.perf_counter() - started
+    figure = of_rounds(
+        [served.times() for _ in range(repeats)], section='served_index',
+        name='SavedModel by an index against exact, one user',
+        shape=f'{number:,} items', note=(
+            f'{number:,} items, d = {_DIMENSION}: {served.index.recall:.3f} of the exact lists of '
+            f'{served.index.length} with {served.index.probes} centres of {served.index.centres}; loaded and built in '
+            f'{built:.3g} s'))
+    ratios.append((number, figure.ratio or 0.))
+    yield figure
+  yield Figure(section='served_index', name='catalogue from which serving by the index is faster', shape='one user',
+               unit='items', ours=crossover(ratios), note='between the sizes measured, on a line through logarithms')
 
 
 def crossover(ratios: Sequence[Tuple[int, float]]) -> float:

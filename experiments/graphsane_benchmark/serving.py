@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Sequence
 
 import numpy as np
 import scipy.sparse
@@ -25,27 +25,35 @@ from graphsane_tf.serving import export
 _USERS, _DIMENSION, _SEEN, _WEIGHTS, _K = 2000, 128, 50, 100, 20
 _BATCHES = (1, 256)
 _CLIENTS = 4
+# Seconds until a request is given up: a machine that is shared may be slow.
+_PATIENCE = 900.
 
 
-def _arrays(num_items: int) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-  """Arguments of `export_block`, and those of a memory: profiles of 50 items, 100 weights an item."""
+def _arrays(num_items: int) -> Dict[str, Any]:
+  """Arguments of `export_block`."""
   rng = host_generator(num_items)
   # Different items of a user come from different stretches of the catalogue.
   stretch = num_items // _SEEN
   seen = csr.Csr(np.arange(_USERS + 1) * _SEEN, (rng.integers(stretch, size=(_USERS, _SEEN))
                                                  + np.arange(_SEEN) * stretch).ravel().astype(np.int32), num_items)
-  arrays = {'user_vectors': rng.standard_normal((_USERS, _DIMENSION), np.float32),
-            'item_vectors': rng.standard_normal((num_items, _DIMENSION), np.float32),
-            'user_ids': [f'user-{number}' for number in range(_USERS)],
-            'item_ids': [f'item-{number}' for number in range(num_items)],
-            'seen': seen, 'popularity': np.ones(num_items)}
+  return {'user_vectors': rng.standard_normal((_USERS, _DIMENSION), np.float32),
+          'item_vectors': rng.standard_normal((num_items, _DIMENSION), np.float32),
+          'user_ids': [f'user-{number}' for number in range(_USERS)],
+          'item_ids': [f'item-{number}' for number in range(num_items)],
+          'seen': seen, 'popularity': np.ones(num_items)}
+
+
+def _memory(seen: csr.Csr) -> Dict[str, Any]:
+  """Further arguments for a memory: profiles of the items seen, 100 weights an item."""
+  num_items = seen.num_columns
+  rng = host_generator(num_items, 1)
   entries = num_items * _WEIGHTS
   weights = scipy.sparse.csr_matrix(
       (rng.standard_normal(entries, np.float32), rng.integers(num_items, size=entries, dtype=np.int32),
        np.arange(num_items + 1) * _WEIGHTS), shape=(num_items, num_items))
   profile = scipy.sparse.csr_matrix((rng.random(_USERS * _SEEN, np.float32), seen.indices, seen.indptr),
                                     shape=(_USERS, num_items))
-  return arrays, {'profile': profile, 'weights': weights}
+  return {'profile': profile, 'weights': weights}
 
 
 def _users(batch: int) -> List[str]:
@@ -78,33 +86,40 @@ def serving_section(num_items: int, repeats: int, seconds: float = 3.) -> Iterat
     seconds: how long single calls are timed.
   """
   common = {'section': 'serving', 'shape': f'{num_items:,} items'}
-  arrays, memory = _arrays(num_items)
+  arrays = _arrays(num_items)
   with tempfile.TemporaryDirectory() as folder:
     paths = {name: pathlib.Path(folder) / name for name in ('vectors', 'memory')}
     export.export_block(paths['vectors'], **arrays)
-    export.export_block(paths['memory'], **arrays, **memory)
-    del memory
-    loaded = {name: tf.saved_model.load(str(path)) for name, path in paths.items()}
-    items = tf.Variable(arrays['item_vectors'])
-
-    @tf.function(reduce_retracing=True)
-    def product_and_top(queries, k):
-      return tf.math.top_k(tf.matmul(queries, items, transpose_b=True), k)
-
-    k = tf.constant(_K)
-    for batch in _BATCHES:
-      users, queries = tf.constant(_users(batch)), tf.constant(arrays['user_vectors'][:batch])
-      asks = {name: lambda model=model: model.signatures['serving_default'](user_id=users, k=k)
-              for name, model in loaded.items()}
-      yield compare(asks['vectors'], lambda: product_and_top(queries, k), repeats, target=('<=', 1.5),
-                    name=f'SavedModel against product and top-k, batch {batch}', **common)
-      yield compare(asks['memory'], asks['vectors'], repeats, target=('<=', 2.),
-                    name=f'SavedModel with a memory against without, batch {batch}',
-                    note=f'profiles of {_SEEN} items, {_WEIGHTS} weights an item', **common)
-      yield from _shown(_latencies(asks['vectors'], seconds), name=f'SavedModel, batch {batch}', **common)
-    # The server has them once more.
-    loaded.clear()
+    export.export_block(paths['memory'], **arrays, **_memory(arrays['seen']))
+    yield from _called(paths, arrays, repeats, seconds, common)
+    # The server has the vectors once more.
     yield from _over_http(paths['vectors'], seconds, common)
+
+
+def _called(paths: Dict[str, pathlib.Path], arrays: Dict[str, Any], repeats: int, seconds: float,
+            common: Dict[str, Any]) -> Iterator[Figure]:
+  """The SavedModels of some paths, called in this process."""
+  loaded = {name: tf.saved_model.load(str(path)) for name, path in paths.items()}
+  items, k = tf.Variable(arrays.pop('item_vectors')), tf.constant(_K)
+
+  @tf.function(reduce_retracing=True)
+  def product_and_top(queries, k):
+    return tf.math.top_k(tf.matmul(queries, items, transpose_b=True), k)
+
+  for batch in _BATCHES:
+    users, queries = tf.constant(_users(batch)), tf.constant(arrays['user_vectors'][:batch])
+    asks = {name: lambda model=model: model.signatures['serving_default'](user_id=users, k=k)
+            for name, model in loaded.items()}
+    bare = lambda: product_and_top(queries, k)
+    yield compare(asks['vectors'], bare, repeats, target=('<=', 1.5),
+                  name=f'SavedModel against product and top-k, batch {batch}', **common)
+    note = f'profiles of {_SEEN} items, {_WEIGHTS} weights an item'
+    yield compare(asks['memory'], bare, repeats, target=('<=', 2.),
+                  name=f'SavedModel with a memory against product and top-k, batch {batch}', note=note, **common)
+    yield compare(asks['memory'], asks['vectors'], repeats,
+                  name=f'SavedModel with a memory against without, batch {batch}', note=note, **common)
+    yield from _shown(_latencies(asks['vectors'], seconds), name=f'SavedModel, batch {batch}', **common)
+    yield _throughput([asks['vectors']] * _CLIENTS, seconds, f'SavedModel, batch {batch}, {_CLIENTS} callers', common)
 
 
 def _over_http(path: pathlib.Path, seconds: float, common: Dict[str, Any]) -> Iterator[Figure]:
@@ -118,7 +133,7 @@ def _over_http(path: pathlib.Path, seconds: float, common: Dict[str, Any]) -> It
         body = json.dumps({'inputs': {'user_id': _users(batch), 'k': _K}})
 
         def client():
-          connection = http.client.HTTPConnection('127.0.0.1', port, timeout=60)
+          connection = http.client.HTTPConnection('127.0.0.1', port, timeout=_PATIENCE)
 
           def ask():
             connection.request('POST', '/v1/models/bench:predict', body)
@@ -132,23 +147,24 @@ def _over_http(path: pathlib.Path, seconds: float, common: Dict[str, Any]) -> It
         ask = client()
         ask()
         yield from _shown(_latencies(ask, seconds), name=f'HTTP, batch {batch}', **common)
-        times = _side_by_side([client() for _ in range(_CLIENTS)], seconds)
-        yield Figure(name=f'HTTP, batch {batch}, {_CLIENTS} clients', unit='requests/s',
-                     ours=sum(map(len, times)) / seconds, **common)
+        yield _throughput([client() for _ in range(_CLIENTS)], seconds, f'HTTP, batch {batch}, {_CLIENTS} clients',
+                          common)
     finally:
       server.terminate()
 
 
-def _side_by_side(clients: Sequence[Callable[[], Any]], seconds: float) -> List[np.ndarray]:
-  times: List[np.ndarray] = []
-  threads = [threading.Thread(target=lambda ask=ask: times.append(_latencies(ask, seconds))) for ask in clients]
+def _throughput(actions: Sequence[Callable[[], Any]], seconds: float, name: str, common: Dict[str, Any]) -> Figure:
+  """Calls a second of several threads, each with its action, until the last one has ended."""
+  calls: List[int] = []
+  threads = [threading.Thread(target=lambda ask=ask: calls.append(len(_latencies(ask, seconds)))) for ask in actions]
+  began = time.perf_counter()
   for thread in threads:
     thread.start()
   for thread in threads:
     thread.join()
-  if len(times) < len(clients):
+  if len(calls) < len(actions):
     raise RuntimeError('a client has failed')
-  return times
+  return Figure(name=name, unit='requests/s', ours=sum(calls) / (time.perf_counter() - began), **common)
 
 
 class _OneVersion:
@@ -171,10 +187,11 @@ class _OneVersion:
 def _serve(path: str) -> None:
   """Serves a SavedModel on a free port, which it prints."""
   from graphsane_tf.serving import http as serving, models  # pylint: disable=g-import-not-at-top
-  service = serving.Service('bench', models.Current(_OneVersion(path)))
+  limits = serving.Limits(seconds=_PATIENCE)
+  service = serving.Service('bench', models.Current(_OneVersion(path)), limits)
   with serving.listen('127.0.0.1', 0) as place:
     print(place.getsockname()[1], flush=True)
-    serving.make_server(serving.make_app(service)).run(sockets=[place])
+    serving.make_server(serving.make_app(service), limits).run(sockets=[place])
 
 
 if __name__ == '__main__':

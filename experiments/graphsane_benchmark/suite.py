@@ -63,6 +63,7 @@ class Suite:
         'memory_cost': [lambda shape=shape: memory.cost_section(shape)
                         for shape in memory.SHAPES[:2 if quick else None]],
         'index': [lambda: catalogues.index_section(*[catalogues.ITEMS[:2]] if quick else [])],
+        'served_index': [lambda: catalogues.served_section(catalogues.SERVED[:2 if quick else None], repeats=repeats)],
         'plan': [] if quick else [lambda kind=kind: plans.plan_section(kind=kind) for kind in ('sampled', 'whole')],
         'large': [] if quick else [large.large_section],
         'preparation': [] if quick else [

@@ -11,7 +11,7 @@ HELP = 'Says what this machine has: versions, devices, kernels, memory, disk, an
 EXAMPLES = ('graphsane doctor',)
 # Libraries that some commands need: name, what for, and how to get it.
 _EXTRAS = (('optuna', 'graphsane tune', 'tune'), ('implicit', '--peer=ials', 'peers'),
-           ('faiss', '--config.train.ranking=approximate', 'ann'),
+           ('faiss', '--config.train.ranking=approximate, graphsane serve --ranking=approximate', 'ann'),
            ('fastapi', 'graphsane serve', 'serve'), ('uvicorn', 'graphsane serve', 'serve'))
 _LEAST_MEMORY_GIB = 4
 _LEAST_DISK_GIB = 2

@@ -19,6 +19,7 @@ def define():
   flags.DEFINE_string('host', '127.0.0.1', 'Address to listen at; 0.0.0.0 is every one.')
   flags.DEFINE_integer('port', 8501, 'Port to listen at; 0 takes a free one.', lower_bound=0, upper_bound=65535)
   flags.DEFINE_string('token_file', None, 'File with a word that clients must send as bearer token.')
+  flags.DEFINE_string('ranking', 'exact', 'exact, or approximate by an index of the items, for large catalogues.')
   flags.DEFINE_float('poll_seconds', 1., 'Seconds between two looks for a new version.', lower_bound=.01)
   flags.DEFINE_integer('max_body', 4 << 20, 'Largest body of a request, in bytes.', lower_bound=1)
   flags.DEFINE_integer('max_batch', 4096, 'Most users or items of a request.', lower_bound=1)
@@ -26,7 +27,7 @@ def define():
   flags.DEFINE_float('timeout', 30., 'Seconds until a request is given up.', lower_bound=.01)
   flags.DEFINE_integer('max_waiting', 128, 'Most requests at a time; others are sent away.', lower_bound=1)
   flags.DEFINE_integer('threads', 4, 'Requests that are answered at once.', lower_bound=1)
-  return {'flags': ['store', 'host', 'port', 'token_file', 'poll_seconds'],
+  return {'flags': ['store', 'host', 'port', 'token_file', 'ranking', 'poll_seconds'],
           'limits': ['max_body', 'max_batch', 'max_k', 'timeout', 'max_waiting', 'threads']}
 
 
@@ -39,10 +40,11 @@ def main():
   cli.load_tensorflow_quietly()
   from graphsane_tf.reporting import store_page  # pylint: disable=g-import-not-at-top
   from graphsane_tf.runs.store import Store  # pylint: disable=g-import-not-at-top
-  from graphsane_tf.serving import http, models  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.serving import approximate, http, models  # pylint: disable=g-import-not-at-top
+  approximate.check(values.ranking)
   token = http.read_token(values.token_file) if values.token_file else None
   store = Store(path)
-  current = models.Current(store.versions, stores.say)
+  current = models.Current(store.versions, stores.say, values.ranking)
   limits = http.Limits(values.max_body, values.max_batch, values.max_k, values.timeout, values.max_waiting,
                        values.threads)
   service = http.Service(store.name, current, limits)

@@ -1,6 +1,6 @@
 """Approximate top-k of dot products by an index of the items, for large catalogues: `ranking.top_k` otherwise."""
 import importlib.util
-from typing import Tuple
+from typing import Optional, Tuple
 
 import numpy as np
 
@@ -18,11 +18,11 @@ _ITEMS_A_CENTRE = 40
 _USER_CHUNK = 4096
 
 
-def check() -> None:
-  """Raises a `UserError` if the library of the index is missing."""
+def check(option: str = '--config.train.ranking') -> None:
+  """Raises a `UserError` if the library of the index is missing, which an option of the command line asks for."""
   if importlib.util.find_spec('faiss') is None:
-    raise UserError("config.train.ranking=approximate needs faiss: pip install 'graphsane_tf[ann]', or set "
-                    '--config.train.ranking=exact.')
+    raise UserError(f"{option.lstrip('-')}=approximate needs faiss: pip install 'graphsane_tf[ann]', or set "
+                    f'{option}=exact.')
 
 
 class Index:
@@ -30,7 +30,9 @@ class Index:
 
   Attributes:
     recall: share of the exact lists that it has found on a sample.
+    centres: how many there are.
     probes: centres that a query looks at.
+    length: of the lists that it was tuned for.
   """
 
   def __init__(self, scorer: ranking.DotProduct, users: np.ndarray, seen: csr.Csr, k: int):
@@ -45,9 +47,9 @@ class Index:
     import faiss  # pylint: disable=import-outside-toplevel
 
     check()
-    self._scorer, self._seen, self._k = scorer, seen, k
+    self._scorer, self._seen, self.length = scorer, seen, k
     items = np.ascontiguousarray(scorer.item_vectors)
-    centres = max(int(scorer.num_items ** .5), 1)
+    centres = self.centres = max(int(scorer.num_items ** .5), 1)
     faiss.omp_set_num_threads(parallel.cores())
     self._index = faiss.IndexIVFFlat(faiss.IndexFlatIP(items.shape[1]), items.shape[1], centres,
                                      faiss.METRIC_INNER_PRODUCT)
@@ -60,41 +62,42 @@ class Index:
     self.probes = 1
     while True:
       self._index.nprobe = self.probes
-      self.recall = recall(self._lists(sample)[0], exact)
+      self.recall = recall(self._lists(sample, k)[0], exact)
       if self.recall >= RECALL or self.probes >= centres:
         break
       self.probes = min(2 * self.probes, centres)
 
-  def _lists(self, users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+  def _lists(self, users: np.ndarray, k: int) -> Tuple[np.ndarray, np.ndarray]:
     """ids [n, k] int32 and scores [n, k] float32, -1 and -inf beyond what is found."""
     starts, stops = self._seen.indptr[users], self._seen.indptr[users + 1]
     counts = stops - starts
     # What the user has seen may all stand before the first one that they have not.
-    depth = min(self._k + int(counts.max(initial=0)), self._scorer.num_items)
+    depth = min(k + int(counts.max(initial=0)), self._scorer.num_items)
     scores, ids = self._index.search(np.ascontiguousarray(self._scorer.user_vectors[users]), depth)
     row, item = ranking.seen_pairs(self._seen, users)
     pairs = np.arange(len(users))[:, None] * self._scorer.num_items + ids
     known = np.isin(pairs, row.astype(np.int64) * self._scorer.num_items + item) | (ids < 0)
     # The unseen ones move to the front, in their order.
-    order = np.argsort(known, axis=1, kind='stable')[:, :self._k]
+    order = np.argsort(known, axis=1, kind='stable')[:, :k]
     known = np.take_along_axis(known, order, axis=1)
     ids, scores = (np.take_along_axis(part, order, axis=1) for part in (ids, scores))
     return np.where(known, -1, ids).astype(np.int32), np.where(known, np.float32(-np.inf), scores)
 
-  def top_k(self, users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """As `ranking.top_k`; whoever's list the index cannot fill has the exact one."""
-    ids = np.full((len(users), self._k), -1, np.int32)
+  def top_k(self, users: np.ndarray, k: Optional[int] = None) -> Tuple[np.ndarray, np.ndarray]:
+    """As `ranking.top_k`, k being `length` unless given; whoever's list the index cannot fill has the exact one."""
+    k = self.length if k is None else k
+    ids = np.full((len(users), k), -1, np.int32)
     scores = np.full(ids.shape, -np.inf, np.float32)
     degree = self._seen.degree[users]
     # Users with as many seen items go together: the deepest list decides what a chunk costs.
     order = np.argsort(degree, kind='stable')
     for start in range(0, len(users), _USER_CHUNK):
       part = order[start:start + _USER_CHUNK]
-      found = self._lists(users[part])
+      found = self._lists(users[part], k)
       ids[part, :found[0].shape[1]], scores[part, :found[1].shape[1]] = found
-    short = np.flatnonzero((ids >= 0).sum(axis=1) < np.minimum(self._k, self._scorer.num_items - degree))
+    short = np.flatnonzero((ids >= 0).sum(axis=1) < np.minimum(k, self._scorer.num_items - degree))
     if len(short):
-      ids[short], scores[short] = ranking.top_k(self._scorer, users[short], self._seen, self._k)
+      ids[short], scores[short] = ranking.top_k(self._scorer, users[short], self._seen, k)
     return ids, scores
 
 

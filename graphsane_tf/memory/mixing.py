@@ -1,6 +1,6 @@
 """Joins graph model, memory and popularity into one score, with weights that earlier blocks have shown to be right."""
 import dataclasses
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import scipy.sparse
@@ -150,12 +150,14 @@ class Mixed(ranking.DotProduct):
     user_vectors, item_vectors: [num_users, D + 1] and [num_items, D + 1], popularity in the last column.
     profile: [num_users, num_items] float32, or None if the memory does not count.
     weights: [num_items, num_items] float32, or None.
+    parts: the mixture, and what the memory says, by which `mix` has made it; None if it was made otherwise.
   """
 
   def __init__(self, user_vectors: np.ndarray, item_vectors: np.ndarray,
-               profile: Optional[scipy.sparse.csr_matrix], weights: Optional[scipy.sparse.csr_matrix]):
+               profile: Optional[scipy.sparse.csr_matrix], weights: Optional[scipy.sparse.csr_matrix],
+               parts: Optional[Tuple[Mixture, Recollection]] = None):
     super().__init__(user_vectors, item_vectors)
-    self.profile, self.weights = profile, weights
+    self.profile, self.weights, self.parts = profile, weights, parts
 
   def cut(self, num_users: int, num_items: int) -> 'Mixed':
     """The scores of the first users and items."""
@@ -202,7 +204,8 @@ def mix(mixture: Mixture, user_vectors, item_vectors, recollection: Recollection
   else:
     profile = (recollection.profile(mixture.half_age) if profile is None else profile) * np.float32(mixture.memory)
   return Mixed(np.hstack([users, popularity]),
-               np.hstack([item_vectors, length * recollection.recent()[:, None]]), profile, weights)
+               np.hstack([item_vectors, length * recollection.recent()[:, None]]), profile, weights,
+               (mixture, recollection))
 
 
 def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.Csr, users: np.ndarray,

@@ -205,7 +205,7 @@ class IncrementalRun:
     vectors = [np.asarray(part) for part in trainer.represent()]
     validated = self._validated(block, scoring, vectors)
     scorer = scoring(*vectors)
-    self._export(context, block, scorer)
+    self._export(context, block, scorer, trainer.model)
     told = trainer.sampler.report()
     extra = {'propagation': trainer.propagation, 'sampler': told.facts, **self._mixed(context, block, scoring, vectors)}
     if 'kd_scale' in state:
@@ -263,13 +263,14 @@ class IncrementalRun:
              for name, scorer in scoring.parts(*vectors).items()}
     return {'mixing': {'chosen': dataclasses.asdict(scoring.mixture), f'test {SELECTION_METRIC}': alone}}
 
-  def _export(self, context: BlockContext, block: Block, scorer) -> None:
+  def _export(self, context: BlockContext, block: Block, scorer, model: Optional[Model]) -> None:
     """Writes the block's SavedModel."""
     self.folder.still_there()
     target = self.workdir / 'export' / str(block.index)
     with files.writing(target, tf.errors.OpError):
       export.export_scorer(target, scorer, self.interactions.user_ids[:block.num_users],
-                           self.interactions.item_ids[:block.num_items], context.history, context.popularity)
+                           self.interactions.item_ids[:block.num_items], context.history, context.popularity,
+                           model)
 
   def _fit_block(self, index: int) -> None:
     """Fits and tests a peer with the settings that validation rows up to this block's have shown to be best."""

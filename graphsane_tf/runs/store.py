@@ -234,7 +234,7 @@ class Store:
     log, began = kept.interactions, time.perf_counter()
     with files.writing(self.staging, tf.errors.OpError):
       export.export_scorer(self.staging, scorer, log.user_ids[:context.num_users], log.item_ids[:context.num_items],
-                           context.history, context.popularity)
+                           context.history, context.popularity, model)
       extra = files.make_directory(self.staging / versions.EXTRA)
       model.checkpoint().write(str(extra / 'model'))
       times, now = log.time[:context.num_rows], time.perf_counter()

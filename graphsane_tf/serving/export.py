@@ -1,7 +1,7 @@
 """A block's model as a SavedModel that answers raw ids."""
 import dataclasses
 import pathlib
-from typing import Any, Optional, Sequence, Tuple, Union
+from typing import Any, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import scipy.sparse
@@ -12,13 +12,16 @@ from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr
 from graphsane_tf.memory import mixing
+from graphsane_tf.serving.backbone import Blend, Trainable
 from graphsane_tf.serving.server import Server
 from graphsane_tf.serving.tables import Memory
+from graphsane_tf.training.block import Model
 
 Strings = Union[Sequence[str], np.ndarray]
 
 _MAX_SLICE_USERS = 1024
-_MAX_SLICE_SCORES = 1 << 24  # Floats of one slice's score matrix: 64 MB.
+# Floats of one slice's score matrix: 256 MB. With few users the product reads all items for each few of them.
+_MAX_SLICE_SCORES = 1 << 26
 # Products of one slice's profiles with the memory's weights: about 30 MB.
 _MAX_SLICE_PRODUCTS = 1 << 20
 # Ridge of `fold_in`, in mean variances of what it maps from.
@@ -27,7 +30,8 @@ _FOLD_IN_RIDGE = 1e-3
 
 def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_ids: Strings, item_ids: Strings,
                  seen: csr.Csr, popularity: np.ndarray, profile: Optional[scipy.sparse.csr_matrix] = None,
-                 weights: Optional[scipy.sparse.csr_matrix] = None, profile_scale: float = 1.) -> None:
+                 weights: Optional[scipy.sparse.csr_matrix] = None, profile_scale: float = 1.,
+                 backbone: Optional[Trainable] = None) -> None:
   """Writes a SavedModel that plain TensorFlow can load, serve and train further.
 
   The score of a user and an item is the dot product of their vectors, plus (profile @ weights) of them if there
@@ -48,7 +52,9 @@ def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_
 
   A batch of any size is answered in slices. The loaded object also has the variables `user_vectors` and
   `item_vectors`, and functions: `user_number` and `item_number` of ids, and `score_pairs` of numbers, through which
-  gradients flow to the variables; the signatures answer with what training makes of these.
+  gradients flow to the variables; the signatures answer with what training makes of these. With a backbone it has
+  `backbone`, whose `weights` are variables, too; a call of it gives scores of pairs of numbers by propagation over the
+  graph, `backbone.represent()` all representations, and `refresh()` makes the vectors of the weights anew.
 
   Args:
     path: the folder to write; an older export there is replaced when the new one is complete.
@@ -61,6 +67,7 @@ def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_
     profile: [num_users, num_items] float32, what the memory knows of users, or None.
     weights: [num_items, num_items] float32, sparse; given if and only if `profile` is.
     profile_scale: what the profile of somebody known by items alone has at each of these.
+    backbone: what the vectors were made by, or None.
   """
   user_vectors = np.asarray(user_vectors, np.float32)
   item_vectors = np.asarray(item_vectors, np.float32)
@@ -81,17 +88,23 @@ def export_block(path, user_vectors: np.ndarray, item_vectors: np.ndarray, user_
       products = (profile != 0) @ np.diff(weights.indptr)
       slice_users = max(1, min(slice_users, _MAX_SLICE_PRODUCTS // int(max(products.max(), 1))))
   server = Server(user_vectors, item_vectors, _strings(user_ids), _strings(item_ids), seen_matrix, popularity,
-                  fold_in(seen_matrix, user_vectors, item_vectors), memory, slice_users)
+                  fold_in(seen_matrix, user_vectors, item_vectors), memory, slice_users, backbone)
   with files.replaced_directory(path) as temporary:
     tf.saved_model.save(server, str(temporary), signatures=server.signatures())
 
 
-def export_scorer(path, scorer, user_ids: Strings, item_ids: Strings, seen: csr.Csr, popularity: np.ndarray) -> None:
-  """`export_block` of a `ranking.DotProduct`, or of a `mixing.Mixed`, whose memory is exported with it."""
+def export_scorer(path, scorer, user_ids: Strings, item_ids: Strings, seen: csr.Csr, popularity: np.ndarray,
+                  model: Optional[Model] = None) -> None:
+  """`export_block` of a `ranking.DotProduct`, or of a `mixing.Mixed`, whose memory is exported with it.
+
+  `model` is what made the representations that are ranked by, if they are a trained model's.
+  """
   profile = getattr(scorer, 'profile', None)
   scale = float(profile.data.mean()) if profile is not None and profile.nnz else 1.
+  parts = getattr(scorer, 'parts', None)
+  trainable = None if model is None else Trainable(model.backbone, model.graph, Blend(*parts) if parts else None)
   export_block(path, scorer.user_vectors, scorer.item_vectors, user_ids, item_ids, seen, popularity, profile,
-               getattr(scorer, 'weights', None), scale)
+               getattr(scorer, 'weights', None), scale, trainable)
 
 
 def read_scorer(path) -> ranking.DotProduct:
@@ -166,8 +179,11 @@ def recommend(model: Any, user_ids: Sequence[str], k: int) -> list[list[tuple[st
     if not tf.saved_model.contains_saved_model(str(model)):
       raise UserError(f'{model} is not an exported model: it holds no SavedModel.')
     model = tf.saved_model.load(str(model))
-  answer = model.signatures['serving_default'](
-      user_id=_strings(user_ids), k=tf.constant(k, tf.int32))
+  return read_answer(model.signatures['serving_default'](user_id=_strings(user_ids), k=tf.constant(k, tf.int32)))
+
+
+def read_answer(answer: Mapping[str, tf.Tensor]) -> list[list[tuple[str, float]]]:
+  """The lists of an answer of a signature: for each row its pairs (item id, score), best first."""
   scores = answer['score'].numpy()
   lengths = (scores > -np.inf).sum(axis=1)
   return [[(item.decode('utf-8'), float(score)) for item, score in zip(row[:length], values)]

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
+from graphsane_tf.serving import approximate
 
 Say = Callable[[str], None]
 
@@ -29,15 +30,19 @@ class Served:
     specs: inputs by name, for each signature.
   """
 
-  def __init__(self, number: int, path: pathlib.Path):
+  def __init__(self, number: int, path: pathlib.Path, ranking: str = 'exact', say: Say = lambda line: None):
+    """Loads version `number`; `ranking` is 'exact', or 'approximate' by an index of the items."""
     self.number = number
     # The signatures do not keep alive what they use: the model does.
     self._model = tf.saved_model.load(str(path))
     self._signatures = dict(self._model.signatures.items())
+    self._index = approximate.indexed(self._model, say) if ranking == 'approximate' else None
     self.specs: Dict[str, Mapping[str, tf.TensorSpec]] = {
         name: signature.structured_input_signature[1] for name, signature in self._signatures.items()}
 
   def ask(self, signature: str, inputs: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
+    if self._index is not None and signature == 'serving_default':
+      return self._index(**inputs)
     return self._signatures[signature](**inputs)
 
   def warm_up(self) -> None:
@@ -57,13 +62,13 @@ class Current:
     loads, failures: how often a version was taken up, or could not be.
   """
 
-  def __init__(self, versions: Versions, say: Say = lambda line: None):
-    """Loads the newest version.
+  def __init__(self, versions: Versions, say: Say = lambda line: None, ranking: str = 'exact'):
+    """Loads the newest version; `ranking` as for `Served`.
 
     Raises:
       UserError: if there is none, or it is damaged.
     """
-    self._versions, self._say = versions, say
+    self._versions, self._say, self._ranking = versions, say, ranking
     self._served: Optional[Served] = None
     self.problem, self.loads, self.failures = '', 0, 0
     self._stop = threading.Event()
@@ -86,7 +91,7 @@ class Current:
     try:
       # A SavedModel is a program: it is run only if it is the one that was published.
       self._versions.check(number)
-      loaded = Served(number, self._versions.path(number))
+      loaded = Served(number, self._versions.path(number), self._ranking, self._say)
       loaded.warm_up()
     except (UserError, OSError, ValueError, tf.errors.OpError) as error:
       # A still newer version may have come, and this one have been deleted meanwhile.

@@ -5,6 +5,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_recommenders as tfrs
 
+from graphsane_tf.serving import selection
+from graphsane_tf.serving.backbone import Trainable
 from graphsane_tf.serving.tables import Memory, Table, row_numbers
 
 _IDS = tf.TensorSpec([None], tf.string)
@@ -34,17 +36,24 @@ class _Exact(tfrs.layers.factorized_top_k.BruteForce):
     self._candidates, self._identifiers = candidates, identifiers
     return self
 
+  def call(self, queries, k=None, left_out=None):
+    """Scores [n, k] and identifiers [n, k], without the places `left_out` of `selection.without`."""
+    scores = selection.without(self._compute_score(queries, self._candidates), left_out)
+    values, places = selection.best(scores, k)
+    return values, tf.gather(self._identifiers, places)
+
 
 class Server(tf.Module):
   """Variables, tables and functions. It holds no Keras object, so it loads in plain TensorFlow.
 
   Attributes:
-    user_vectors: [num_users, d], item_vectors: [num_items, d], the model's variables. A backbone that can be
-      traced would stand beside them, with `score_pairs` as its call.
+    user_vectors: [num_users, d], item_vectors: [num_items, d], the vectors that are served, as variables.
+    backbone: what they were made by, with its weights and graph; None if they are no backbone's.
+    refresh: makes these vectors of the backbone's weights anew; only there with a backbone.
   """
 
   def __init__(self, user_vectors, item_vectors, user_ids, item_ids, seen, popularity, fold_in,
-               memory: Optional[Memory], slice_users: int):
+               memory: Optional[Memory], slice_users: int, backbone: Optional[Trainable] = None):
     """Takes what `export.export_block` has checked.
 
     Args:
@@ -57,6 +66,7 @@ class Server(tf.Module):
       fold_in: see `export.fold_in`.
       memory: adds to the scores of the vectors, or None.
       slice_users: how many are answered at a time.
+      backbone: what the vectors were made by, or None.
     """
     super().__init__()
     self.user_vectors = tf.Variable(user_vectors, name='user_vectors')
@@ -65,12 +75,11 @@ class Server(tf.Module):
     self._slice_users = slice_users
     self._item_numbers = tf.Variable(np.arange(self._num_items, dtype=np.int32), trainable=False)
     layer = _Exact().index(self.item_vectors, self._item_numbers)
-    self._retrieve = lambda queries, k: layer(queries, k=k)
+    self._retrieve = lambda queries, k, left_out: layer(queries, k=k, left_out=left_out)
     self._users, self._items = (_number_table(ids) for ids in (user_ids, item_ids))
     self._item_ids = tf.Variable(item_ids, trainable=False)
     self._seen = Table(seen)
-    norms = np.linalg.norm(item_vectors, axis=1)
-    self._inverse_norms = tf.Variable((1. / np.where(norms, norms, 1.)).astype(np.float32), trainable=False)
+    self._inverse_norms = tf.Variable(_inverse_norms(item_vectors), trainable=False)
     self._fold_in = [tf.Variable(part.astype(np.float32), trainable=False) for part in fold_in]
     self._memory = memory
     order = np.argsort(-popularity, kind='stable')
@@ -80,6 +89,15 @@ class Server(tf.Module):
     # Minus the place in that order: counts whose logarithms are equal in float32 keep their order.
     self._popular_rank = tf.Variable(-place, trainable=False)
     self._popular_score = tf.Variable(np.log1p(popularity).astype(np.float32), trainable=False)
+    self.backbone = backbone
+    if backbone is not None:
+      self.refresh = tf.function(lambda: self._take(*backbone.served()), input_signature=[], autograph=False)
+
+  def _take(self, user_vectors, item_vectors) -> None:
+    """Serves other vectors [num_users, d] and [num_items, d] from now on."""
+    self.user_vectors.assign(user_vectors)
+    self.item_vectors.assign(item_vectors)
+    self._inverse_norms.assign(_inverse_norms(item_vectors))
 
   # Numbers of raw ids, and the differentiable score of pairs of numbers: what a training step needs.
 
@@ -210,7 +228,7 @@ class Server(tf.Module):
         allowed, allowed_splits = self._keys(allow)
       profile = (none, tf.zeros([0], tf.int32), tf.zeros([0])) if profile is None else profile
       ids, scores = self._in_all(vectors, *profile, known, keys, splits, k, restricted, allowed, allowed_splits,
-                                 tf.ones([1]))
+                                 tf.zeros([0]))
     return {'item_id': ids, 'score': scores, 'known': known}
 
   # Each is traced once for all signatures.
@@ -219,11 +237,12 @@ class Server(tf.Module):
   def _by_layer(self, vectors, known, keys, splits, k):
     """Ranks by the layer: ids [n, k] and scores [n, k]; arguments as in `_answer`."""
 
-    def answer(rows, depth):
-      scores, items = self._retrieve(vectors[rows], depth)
+    def answer(rows, left_out, length):
+      scores, items = self._retrieve(vectors[rows], length, left_out)
       there = known[rows][:, None]
-      return tf.where(there, scores, -tf.cast(tf.range(depth), tf.float32)), tf.where(
-          there, items, self._popular[:depth])
+      # Of unknown people nothing is known that could be left out.
+      return tf.where(there, scores, -tf.cast(tf.range(length), tf.float32)), tf.where(
+          there, items, self._popular[:length])
 
     return self._sliced(answer, known, keys, splits, k)
 
@@ -236,7 +255,7 @@ class Server(tf.Module):
       restricted: [n] bool, whether only allowed items may come.
       allowed: [a] int64 keys of these, ascending.
       allowed_splits: [n + 1] int64.
-      scale: [num_items] or [1] float32, factors of the dot products.
+      scale: [num_items] float32, factors of the dot products; [0] for none.
     """
 
     def restrict(scores, rows):
@@ -246,8 +265,9 @@ class Server(tf.Module):
           size=self._num_items, weights=tf.zeros([0]), binary_output=True)
       return tf.where((may > 0) | ~restricted[rows][:, None], scores, -np.inf)
 
-    def answer(rows, depth):
-      scores = tf.matmul(vectors[rows], self.item_vectors, transpose_b=True) * scale
+    def answer(rows, left_out, length):
+      scores = tf.matmul(vectors[rows], self.item_vectors, transpose_b=True)
+      scores = tf.cond(tf.size(scale) > 0, lambda: scores * scale, lambda: scores)
       if self._memory:
         begins = profile_splits[rows.start:rows.stop + 1]
         part = slice(begins[0], begins[-1])
@@ -256,19 +276,20 @@ class Server(tf.Module):
       scores = tf.cond(tf.reduce_all(there), lambda: scores,
                        lambda: tf.where(there[:, None], scores, self._popular_rank))
       scores = tf.cond(tf.reduce_any(restricted), lambda: restrict(scores, rows), lambda: scores)
-      return tf.math.top_k(scores, depth)
+      scores = selection.without(tf.ensure_shape(scores, [None, self._num_items]), left_out)
+      return selection.best(scores, length)
 
     return self._sliced(answer, known, keys, splits, k)
 
   def _sliced(self, answer: Callable, known, keys, splits, k):
     """Ranks at most `_slice_users` at a time, so that the scores of a large batch are never held at once.
 
-    As many more items are retrieved as the slice's busiest user has to be denied, so that enough remain. Of equal
-    scores the lower item number comes first.
+    Of equal scores the lower item number comes first.
 
     Args:
-      answer: function of a slice of rows and the number of items to retrieve, that returns
-        scores and items of these; minus the place in the order of popularity is the score for unknown people.
+      answer: function of a slice of rows, the places of what is left out (`selection.without`) and the number of
+        items to retrieve, that returns scores and items of these; minus the place in the order of popularity is
+        the score for unknown people.
       known, keys, splits, k: as in `_answer`.
 
     Returns:
@@ -288,10 +309,7 @@ class Server(tf.Module):
       rows = slice(first, tf.minimum(first + size, batch))
       begins = splits[rows.start:rows.stop + 1]
       own = keys[begins[0]:begins[-1]] - first * self._num_items
-      busiest = tf.cast(tf.maximum(tf.reduce_max(begins[1:] - begins[:-1]), 0), tf.int32)
-      depth = tf.minimum(length + busiest, self._num_items)
-      part_scores, items = answer(rows, depth)
-      part_scores, items = self._without(part_scores, items, own, length)
+      part_scores, items = answer(rows, own, length)
       there = part_scores > -np.inf
       popular = tf.where(there, tf.gather(self._popular_score, items), -np.inf)
       part_scores = tf.where(known[rows][:, None], part_scores, popular)
@@ -307,16 +325,6 @@ class Server(tf.Module):
     padding = [[0, 0], [0, k - length]]
     return (tf.pad(tf.reshape(ids.concat(), shape), padding, constant_values=''),
             tf.pad(tf.reshape(scores.concat(), shape), padding, constant_values=-np.inf))
-
-  def _without(self, scores, items, keys, length):
-    """The first `length` of scores [n, depth] and items [n, depth], those of `keys` last, with -inf."""
-    row = tf.range(tf.shape(items, out_type=tf.int64)[0])
-    keys = tf.concat([keys, [tf.int64.max]], axis=0)  # The last one matches nothing.
-    asked = tf.reshape(row[:, None] * self._num_items + tf.cast(items, tf.int64), [-1])
-    out = tf.gather(keys, tf.searchsorted(keys, asked)) == asked
-    scores = tf.where(tf.reshape(out, tf.shape(scores)), -np.inf, scores)
-    scores, order = tf.math.top_k(scores, length)
-    return scores, tf.gather(items, order, batch_dims=1)
 
   @_traced(_LISTS)
   def _keys(self, item_id):
@@ -337,6 +345,12 @@ class Server(tf.Module):
     rows = tf.shape(lists, out_type=tf.int64)[0]
     lists = tf.cond(rows > 0, lambda: lists, lambda: tf.fill([1, 1], ''))
     return tf.broadcast_to(lists, tf.stack([batch, tf.shape(lists, out_type=tf.int64)[1]]))
+
+
+def _inverse_norms(vectors) -> tf.Tensor:
+  """[n] float32, one over the lengths of vectors [n, d]; 1 for those of length 0."""
+  norms = tf.norm(vectors, axis=1)
+  return 1. / tf.where(norms > 0, norms, 1.)
 
 
 def _embedded(vectors, numbers):

@@ -58,6 +58,19 @@ def row_numbers(splits) -> tf.Tensor:
   return tf.bitwise.right_shift(counted.rt_dense_values, half)
 
 
+def repeated(values, splits) -> tf.Tensor:
+  """[m] float32 for each entry the value [n] of its row, from where rows begin [n + 1].
+
+  Ranges that begin with a value's bits as their upper half are several times as fast as gathering by row numbers.
+  """
+  half = tf.constant(32, tf.int64)
+  first = tf.bitwise.left_shift(tf.cast(tf.bitcast(values, tf.int32), tf.int64), half)
+  counted = tf.raw_ops.RaggedRange(starts=first, limits=first + splits[1:] - splits[:-1],
+                                   deltas=tf.constant(1, tf.int64))
+  # The upper half comes second on all processors that TensorFlow is released for.
+  return tf.bitcast(counted.rt_dense_values, tf.float32)[:, 1]
+
+
 class Memory(tf.Module):
   """Profiles times item-item weights: scores that are added to those of the vectors."""
 
@@ -80,7 +93,7 @@ class Memory(tf.Module):
     """[n, num_items] float32 scores of n profiles."""
     splits, items, weights = profile
     begins, columns, values = self._weights.rows(tf.cast(items, tf.int64))
-    values *= tf.gather(weights, row_numbers(begins))
+    values *= repeated(weights, begins)
     return tf.raw_ops.RaggedBincount(
         splits=tf.gather(begins, splits), values=columns, size=self._num_items, weights=values)
 

@@ -11,6 +11,7 @@ from graphsane_tf.backbones.base import Backbone
 from graphsane_tf.config import default_config
 from graphsane_tf.graph import csr, views
 from graphsane_tf.random import Seeds
+from graphsane_tf.serving.backbone import Trainable
 
 USERS, ITEMS = 7, 6
 
@@ -133,6 +134,22 @@ def check_keras(name: str, folder: pathlib.Path) -> None:
   assert np.any(twin.user_table.numpy() != backbone.user_table.numpy())
 
 
+def check_saved(name: str, folder: pathlib.Path) -> None:
+  """A SavedModel has its weights and graph: representations are the same there, and gradients reach every weight."""
+  backbone, graph = small(name)
+  tf.saved_model.save(Trainable(backbone, graph, None), str(folder))
+  loaded = tf.saved_model.load(str(folder))
+  rows = backbone.representer(graph)()
+  for got, wanted in zip(map(loaded.represent().get, ('users', 'items')), rows):
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+  weights = dict(loaded.weights)
+  assert set(weights) == set(backbone.named_variables())
+  with tf.GradientTape() as tape:
+    total = tf.reduce_sum(loaded(tf.range(ITEMS, dtype=tf.int64), tf.range(ITEMS, dtype=tf.int64)))
+  for key, gradient in zip(weights, tape.gradient(total, list(weights.values()))):
+    assert gradient is not None and np.isfinite(tf.convert_to_tensor(gradient)).all(), key
+
+
 class Suite:
   """What must hold for every backbone; a subclass is parametrised with `name`."""
 
@@ -156,3 +173,6 @@ class Suite:
 
   def test_keras(self, name, tmp_path):
     check_keras(name, tmp_path)
+
+  def test_saved(self, name, tmp_path):
+    check_saved(name, tmp_path)

@@ -170,6 +170,7 @@ def test_serving_section():
   names = [figure.name for figure in found]
   for batch in (1, 256):
     for name in (f'SavedModel against product and top-k, batch {batch}', f'SavedModel, batch {batch}, p99',
-                 f'SavedModel with a memory against without, batch {batch}', f'HTTP, batch {batch}, p50',
-                 f'HTTP, batch {batch}, 4 clients'):
+                 f'SavedModel with a memory against product and top-k, batch {batch}',
+                 f'SavedModel with a memory against without, batch {batch}', f'SavedModel, batch {batch}, 4 callers',
+                 f'HTTP, batch {batch}, p50', f'HTTP, batch {batch}, 4 clients'):
       assert found[names.index(name)].ours > 0

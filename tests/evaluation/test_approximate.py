@@ -85,3 +85,8 @@ def test_benchmark_says_from_where_on_it_pays():
   assert catalogues.crossover([(10, 2.), (20, .9), (40, 2.), (160, .5)]) == pytest.approx(80.)
   found = list(catalogues.index_section((400, 800), 50))
   assert len(found) == 3 and all(figure.ours > 0 for figure in found) and 'exact lists found' in found[0].note
+
+
+def test_benchmark_says_from_where_on_serving_by_it_pays():
+  found = list(catalogues.served_section((400,), 50, 1))
+  assert len(found) == 2 and all(figure.ours > 0 for figure in found) and 'of the exact lists of 100' in found[0].note
