@@ -63,7 +63,9 @@ class Suite:
         'memory_cost': [lambda shape=shape: memory.cost_section(shape)
                         for shape in memory.SHAPES[:2 if quick else None]],
         'index': [lambda: catalogues.index_section(*[catalogues.ITEMS[:2]] if quick else [])],
-        'plan': [] if quick else [lambda kind=kind: plans.plan_section(kind=kind) for kind in ('sampled', 'whole')],
+        'plan': [] if quick else [
+            lambda kind=kind: plans.plan_section(kind=kind) for kind in ('sampled', 'whole')],
+        'propagation': [] if quick else [plans.propagation_section],
         'large': [] if quick else [large.large_section],
         'preparation': [] if quick else [
             *(lambda rows=rows: preparation.order_section(rows, repeats) for rows in preparation.COMPARED),

@@ -5,8 +5,9 @@ import subprocess
 import numpy as np
 import pytest
 
-from graphsane_benchmark import figures, logs, memory, peers, scoring, serving, suite, training
+from graphsane_benchmark import figures, logs, memory, peers, plans, scoring, serving, suite, training
 from graphsane_tf.errors import UserError
+from graphsane_tf.runs import forecast
 from graphsane_tf.training import assembly
 
 _SHAPE = logs.Shape('tiny', 90, 130, 2_600)
@@ -173,3 +174,18 @@ def test_serving_section():
                  f'SavedModel with a memory against without, batch {batch}', f'HTTP, batch {batch}, p50',
                  f'HTTP, batch {batch}, 4 clients'):
       assert found[names.index(name)].ours > 0
+
+
+def test_plans(monkeypatch):
+  seconds = {'whole': 2., 'sampled': 3.}
+  shape = forecast.Shape(20_000, 16_000, 60_000, 60_000)
+  monkeypatch.setattr(forecast, 'step_seconds', lambda config, log: (shape, seconds[config.model.propagation], 9.))
+  small = {'train__batch_size': 32}
+  *figures_found, whole, sampled = plans.propagation_section([(60, 50, 400)])
+  assert [figure.note.split(';')[0] for figure in figures_found] == ['sampled', 'whole']
+  assert [(figure.ours, figure.other, figure.met) for figure in figures_found] == [(3., 2., False), (2., 3., True)]
+  assert 'step 2e+09' in whole.note and 'step 3e+09' in sampled.note
+  monkeypatch.setattr(forecast, 'measure', lambda config: forecast.Costs(forecast.Work(step=1.), 1., .25))
+  figure, = plans.plan_section(kind='whole', logs=[(60, 50, 400)], **small)
+  # Of the processor, however many cores worked.
+  assert (figure.ours, figure.other, figure.ratio, figure.met) == (1., 2., 2., False)
