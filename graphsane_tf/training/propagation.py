@@ -40,10 +40,10 @@ class Work:
     return sum(amount * unit for amount, unit in zip(self.amounts, units.amounts))
 
 
-# Nanoseconds, fitted to steps of MGCCF (d = 128) and LightGCN (d = 64) on up to twelve shapes with the command in
-# docs/performance.md. They decide what runs compute, so they are constants and not measured at hand.
-_UNITS = {'whole': Work(step=2.52e6, read=.0912, missed=.213, multiplied=.0558, weights=7.48),
-          'sampled': Work(step=.676e6, read=.392, made=6.07, multiplied=.0738, weights=5.51)}
+# Nanoseconds, fitted to steps of MGCCF and LightGCN on a dozen shapes with the command in docs/performance.md. They
+# decide what runs compute, so they are constants and not measured at hand.
+_UNITS = {'whole': Work(step=2.03e6, read=.102, missed=.14, multiplied=.0604, weights=7.74),
+          'sampled': Work(step=3.33e6, read=.29, made=5.68, multiplied=.0771, weights=6.31)}
 
 
 def _distinct(size: float, draws: float) -> float:

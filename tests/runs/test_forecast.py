@@ -30,7 +30,7 @@ def test_lines_by_hand(monkeypatch):
   shape = forecast.Shape(1000, 500, 20_000, 95)
   kind, done = forecast.amounts(config, shape)
   assert kind == 'sampled' and done == propagation.work(config, 1000, 500, 20_000, 0)['sampled']
-  assert forecast.amounts(_config(), shape)[0] == 'sampled'
+  assert forecast.amounts(_config(), forecast.Shape(2000, 2000, 400_000, 95))[0] == 'sampled'
   thin = forecast.Shape(20_000, 16_000, 60_000, 95)
   assert forecast.amounts(_config(), thin) == ('whole', propagation.work(_config(), 20_000, 16_000, 60_000, 0)['whole'])
   monkeypatch.setattr(forecast, 'amounts', lambda *_: ('sampled', Work(1., 5600., 0., 300., 0., 12_000.)))
