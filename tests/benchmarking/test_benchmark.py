@@ -1,6 +1,8 @@
 """The benchmark on tiny shapes: its table, its sections, and libraries that are missing."""
 import json
 import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -140,9 +142,9 @@ def test_train_step_sections(log):
 def test_sampler_sections(log):
   small = {'model__embedding_dim': 4, 'train__batch_size': 64}
   figure, first = training.epoch_section(log, 1, **small)
-  assert figure.ratio > 0 and first.ratio > 0 and figure.target == ('<=', 1.1)
+  assert figure.ratio > 0 and first.ratio > 0 and (figure.target, first.target) == (('<=', 1.05), ('<=', 1.15))
   figure, _ = training.adaptive_section(log, 1, **small)
-  assert figure.ratio > 0 and 'adaptive' in figure.name and figure.target == ('<=', 1.15)
+  assert figure.ratio > 0 and 'adaptive' in figure.name and figure.target == ('<=', 1.08)
   figures = list(training.samplers_section(log, 1, **small))
   assert len(figures) == 14 and {figure.target for figure in figures} == {('<=', 1.2), None}
 
@@ -176,12 +178,21 @@ def test_serving_section():
       assert found[names.index(name)].ours > 0
 
 
+def test_processor_seconds():
+  """Rest is none of the processor's time, and what a child has used is."""
+  with figures.processor_time():
+    assert figures.seconds(lambda: time.sleep(.3)) < .2
+    assert figures.seconds(lambda: subprocess.run([sys.executable, '-c', 'sum(range(3_000_000))'], check=True)) > .005
+  assert figures.seconds(lambda: time.sleep(.3)) >= .3
+
+
 def test_plans(monkeypatch):
   seconds = {'whole': 2., 'sampled': 3.}
   shape = forecast.Shape(20_000, 16_000, 60_000, 60_000)
   monkeypatch.setattr(forecast, 'step_seconds', lambda config, log: (shape, seconds[config.model.propagation], 9.))
   small = {'train__batch_size': 32}
-  *figures_found, whole, sampled = plans.propagation_section([(60, 50, 400)])
+  choices = [(name, dimension, 2048, [(60, 50, 400)]) for name, dimension in (('mgccf', 128), ('lightgcn', 64))]
+  *figures_found, whole, sampled = plans.propagation_section(choices)
   assert [figure.note.split(';')[0] for figure in figures_found] == ['sampled', 'whole']
   assert [(figure.ours, figure.other, figure.met) for figure in figures_found] == [(3., 2., False), (2., 3., True)]
   assert 'step 2e+09' in whole.note and 'step 3e+09' in sampled.note
