@@ -91,6 +91,11 @@ def test_missing_libraries_are_reported_and_skipped(log, no_peers):
     assert figure.ours is None and 'is not installed' in figure.note
 
 
+def test_lightgcn_is_that_of_its_paper():
+  config = peers.lightgcn_config(2048)
+  assert (config.train.num_negatives, config.model.num_layers, config.model.propagation) == (1, 3, 'whole')
+
+
 def test_suite_writes_what_it_shows(log, no_peers, monkeypatch, tmp_path):
   del no_peers, log
   shapes = dict.fromkeys(logs.SHAPES, _SHAPE)
