@@ -8,7 +8,7 @@ import scipy.sparse
 import threadpoolctl
 
 from graphsane_benchmark import training
-from graphsane_benchmark.figures import Figure, compare
+from graphsane_benchmark.figures import Figure, compare, seconds
 from graphsane_tf import parallel
 from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.evaluation import ranking
@@ -27,19 +27,23 @@ def peer(name: str):
     return None
 
 
+def lightgcn_config(batch: int):
+  """LightGCN as in its paper: 3 layers, d = 64, one negative a pair, the whole graph."""
+  return training.config_of(
+      kd='none', sampler='uniform', backbone='lightgcn', model__embedding_dim=64, model__num_layers=3,
+      train__num_negatives=1, train__num_sampler_negatives=1, train__batch_size=batch, model__propagation='whole')
+
+
 def lightgcn_section(log: Interactions, repeats: int, batch: int = _BATCH) -> Iterator[Figure]:
-  """A step of LightGCN (3 layers, d = 64, one negative, dense Adam) against PyTorch."""
-  common = {'section': 'lightgcn', 'shape': log.name, 'target': ('>=', 2.)}
+  """A step of LightGCN (dense Adam) against PyTorch, and a whole epoch."""
+  common = {'section': 'lightgcn', 'shape': log.name, 'target': ('>=', 1.5)}
   name = 'LightGCN step against PyTorch'
   torch = peer('torch')
   if torch is None:
     yield Figure(name=name, note='PyTorch is not installed (pip install torch==2.13.0)', **common)
     return
   with tempfile.TemporaryDirectory() as folder:
-    config = training.config_of(
-        kd='none', sampler='uniform', backbone='lightgcn', model__embedding_dim=64,
-        model__num_layers=3, train__num_negatives=1, train__num_sampler_negatives=0,
-        train__batch_size=batch, model__propagation='whole')
+    config = lightgcn_config(batch)
     trainer = training.trainer_of(log, 0, config, folder)
     # An epoch is one call: what a call sets up is paid once in it.
     context, count = trainer.context, 20
@@ -49,6 +53,11 @@ def lightgcn_section(log: Interactions, repeats: int, batch: int = _BATCH) -> It
       what = f'{layout.upper()} matrix' + (', gradient by hand' if by_hand else '')
       yield compare(ours, other, repeats, calls=(count, count), faster=True, rest=_REST,
                     name=f'{name} {torch.__version__} ({what})', **common)
+      if by_hand:
+        pairs = len(context.users)
+        epoch = training.stepper(trainer.run_steps, pairs, batch, -(-pairs // batch))
+        yield Figure(name='LightGCN epoch', ours=seconds(epoch), section='lightgcn', shape=log.name,
+                     note=f'{pairs:,} pairs, batch {batch:,}, d = 64, 3 layers; published for GPUs: 25 s and 13 s')
 
 
 def _torch_steps(torch, context, batch: int, count: int, layout: str, by_hand: bool):

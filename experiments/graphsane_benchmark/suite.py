@@ -1,4 +1,5 @@
 """The whole benchmark: its sections on the shapes they are meant for."""
+import contextlib
 import functools
 import pathlib
 import tempfile
@@ -65,6 +66,7 @@ class Suite:
         'index': [lambda: catalogues.index_section(*[catalogues.ITEMS[:2]] if quick else [])],
         'served_index': [lambda: catalogues.served_section(catalogues.SERVED[:2 if quick else None], repeats=repeats)],
         'plan': [] if quick else [lambda kind=kind: plans.plan_section(kind=kind) for kind in ('sampled', 'whole')],
+        'propagation': [] if quick else [plans.propagation_section],
         'large': [] if quick else [large.large_section],
         'preparation': [] if quick else [
             *(lambda rows=rows: preparation.order_section(rows, repeats) for rows in preparation.COMPARED),
@@ -91,7 +93,7 @@ class Suite:
 
 
 def run(*, quick: bool, only: Sequence[str] = (), repeats: Optional[int] = None,
-        path: Optional[str] = None, log_path: Optional[str] = None, min_interactions: int = 10,
+        path: Optional[str] = None, log_path: Optional[str] = None, min_interactions: int = 10, processor: bool = False,
         log: Callable[[str], None] = lambda line: print(line, flush=True)) -> Dict[str, Any]:
   """Runs the benchmark, shows the table and writes the figures.
 
@@ -102,6 +104,7 @@ def run(*, quick: bool, only: Sequence[str] = (), repeats: Optional[int] = None,
     path: JSON file for the figures, or None.
     log_path: CSV log for the comparison with full retraining, or None.
     min_interactions: fewest interactions of a user, and of an item, in that log.
+    processor: whether things timed in turn are compared by processor seconds.
     log: takes a line for the screen.
 
   Returns:
@@ -116,11 +119,14 @@ def run(*, quick: bool, only: Sequence[str] = (), repeats: Optional[int] = None,
     with tempfile.TemporaryDirectory() as folder:
       least = {f'min_{kind}_interactions': min_interactions for kind in ('user', 'item')}
       own = prepare.load(DataSpec('csv', least, {'interactions': log_path}), folder, log=lambda line: None)
-  found = Suite(quick, repeats or (3 if quick else 7), own).figures(only, log)
+  with figures.processor_time() if processor else contextlib.nullcontext():
+    found = Suite(quick, repeats or (3 if quick else 7), own).figures(only, log)
   about = machine.describe()
   log('\n' + figures.table(found))
   log('\n' + ', '.join(f'{name} {value}' for name, value in about.items()))
-  result = {'machine': about, 'figures': [figure.to_dict() for figure in found]}
+  if processor:
+    log('Seconds are those of the processor.')
+  result = {'machine': about, 'processor': processor, 'figures': [figure.to_dict() for figure in found]}
   if path:
     files.write_json(pathlib.Path(path), result)
   return result

@@ -126,13 +126,15 @@ class _Epochs:
 
     return action
 
-  def figures(self, name: str, target: float, repeats: int, **changes) -> Iterator[Figure]:
-    """Compares a sampler, over the first epochs and over later ones."""
+  def figures(self, name: str, target: float, repeats: int, beginning: Optional[float] = None,
+              **changes) -> Iterator[Figure]:
+    """Compares a sampler, over later epochs and over a block's first ones, whose target is `beginning`."""
     actions = self._action(**changes), self._uniform
     # A round has whole periods between two of SANE's rebuilds.
     common = {'section': 'epoch', 'shape': self._log.name, 'turns': config_of().sane.refresh_epochs,
               'warm': False}
-    first = compare(*actions, 1, name="the same, a block's first epochs", **common)
+    first = compare(*actions, 1, name="the same, a block's first epochs", **common,
+                    target=('<=', beginning) if beginning else None)
     yield compare(*actions, repeats, target=('<=', target),
                   name=f'epoch with {name} against uniform, refresh and validation included',
                   **common)
@@ -142,14 +144,14 @@ class _Epochs:
 def epoch_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
   """SANE against uniform negatives over whole epochs."""
   with tempfile.TemporaryDirectory() as folder:
-    yield from _Epochs(log, folder, **changes).figures('SANE', 1.1, repeats, sampler='sane')
+    yield from _Epochs(log, folder, **changes).figures('SANE', 1.05, repeats, 1.15, sampler='sane')
 
 
 def adaptive_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
   """The adaptive reservoir, likewise."""
   with tempfile.TemporaryDirectory() as folder:
     yield from _Epochs(log, folder, **changes).figures(
-        'adaptive SANE', 1.15, repeats, sampler='sane', sane_variant='adaptive')
+        'adaptive SANE', 1.08, repeats, 1.15, sampler='sane', sane_variant='adaptive')
 
 
 def samplers_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:

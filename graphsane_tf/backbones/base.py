@@ -108,6 +108,8 @@ class Backbone(tf.keras.Model, abc.ABC):
   host: Tuple[str, ...] = ('num_users', 'num_items', '_seed')
   # Whether the graph must have the nearest-neighbour relations 'uu' and 'ii'.
   uses_knn = False
+  # Whether rows meet a matrix in each convolution.
+  multiplies = True
 
   def __init__(self, num_users: int, num_items: int, config, seed: Tuple[int, ...]):
     """Makes the tables.
@@ -200,6 +202,12 @@ class Backbone(tf.keras.Model, abc.ABC):
   def representation_dim(self) -> int:
     """Size D of the final representations."""
     return self.size_of(self.config)
+
+  @classmethod
+  def draws(cls, config) -> Tuple[int, ...]:
+    """How often neighbours are drawn for the nodes at each distance from those asked for; costs are estimated by it."""
+    del config
+    return 1, 1
 
   @abc.abstractmethod
   def encode(self, view: views.View, users: Optional[tf.Tensor], items: Optional[tf.Tensor],

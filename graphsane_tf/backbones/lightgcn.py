@@ -19,6 +19,8 @@ class LightGCN(Backbone):
   Layers: h^(0), ..., h^(L), then the final z.
   """
 
+  multiplies = False
+
   @property
   def num_layers(self) -> int:
     return self.config.num_layers + 2
@@ -26,6 +28,11 @@ class LightGCN(Backbone):
   @classmethod
   def size_of(cls, config) -> int:
     return config.embedding_dim
+
+  @classmethod
+  def draws(cls, config):
+    # Every layer is asked for, and has draws of its own for each layer below it.
+    return tuple(range(config.num_layers, 0, -1))
 
   def encode(self, view: views.View, users: Optional[tf.Tensor], items: Optional[tf.Tensor],
              seeds: Seeds, training: bool) -> Encoding:

@@ -51,6 +51,10 @@ class MGCCF(Backbone):
   def size_of(cls, config) -> int:
     return 3 * config.embedding_dim
 
+  @classmethod
+  def draws(cls, config):
+    return (1,) * config.mgccf_layers
+
   def encode(self, view: views.View, users: Optional[tf.Tensor], items: Optional[tf.Tensor],
              seeds: Seeds, training: bool) -> Encoding:
     rate = self.config.dropout if training else 0.

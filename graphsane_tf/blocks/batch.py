@@ -1,6 +1,6 @@
 """One step's pairs with the student's representations of their nodes."""
 import dataclasses
-from typing import Any, ClassVar, List, Tuple
+from typing import Any, ClassVar, List, Optional, Tuple
 
 import tensorflow as tf
 
@@ -34,6 +34,7 @@ class Batch:
     encoding: the student's layers; its first rows are the distinct users, and the distinct items.
     backbone: the student, a `Backbone`.
     seeds: for further random draws.
+    final_items: [m, D] final representations of the distinct items, or None if `item_rows` is to find them.
   """
   users: tf.Tensor
   positives: tf.Tensor
@@ -43,6 +44,7 @@ class Batch:
   encoding: Encoding
   backbone: Any
   seeds: Seeds
+  final_items: Optional[tf.Tensor] = None
 
   @property
   def size(self) -> tf.Tensor:
@@ -55,6 +57,8 @@ class Batch:
 
   def item_rows(self, layer: int) -> tf.Tensor:
     """[m, d_l] a layer of the distinct positive items."""
+    if layer == -1 and self.final_items is not None:
+      return self.final_items
     return products.first_rows(self.encoding.item[layer], tf.size(self.distinct_items))
 
   def old(self, kind: str, layer: int, teacher) -> Tuple[tf.Tensor, tf.Tensor]:

@@ -5,6 +5,21 @@ import tensorflow as tf
 from graphsane_tf.clustering.base import ItemClusters
 
 
+@tf.custom_gradient
+def squared_distances(vectors: tf.Tensor, centres: tf.Tensor):
+  """[n, K] squared distances of [n, D] vectors from [K, D] centres; its gradient passes over vectors less often."""
+  distance = (tf.reduce_sum(tf.square(vectors), axis=1, keepdims=True)
+              - 2. * tf.matmul(vectors, centres, transpose_b=True)
+              + tf.reduce_sum(tf.square(centres), axis=1))
+
+  def gradient(upstream):
+    twice = 2. * upstream
+    return (tf.reduce_sum(twice, axis=1, keepdims=True) * vectors - tf.matmul(twice, centres),
+            tf.reduce_sum(twice, axis=0)[:, None] * centres - tf.matmul(twice, vectors, transpose_a=True))
+
+  return distance, gradient
+
+
 def soft_assignment(vectors: tf.Tensor, centres: tf.Tensor, nu: float) -> tf.Tensor:
   """q_ik, equation 11: Student-t kernel of squared distances, normalised over clusters.
 
@@ -16,9 +31,7 @@ def soft_assignment(vectors: tf.Tensor, centres: tf.Tensor, nu: float) -> tf.Ten
   Returns:
     [n, K], rows sum to one.
   """
-  distance = (tf.reduce_sum(tf.square(vectors), axis=1, keepdims=True)
-              - 2. * tf.matmul(vectors, centres, transpose_b=True)
-              + tf.reduce_sum(tf.square(centres), axis=1))
+  distance = squared_distances(vectors, centres)
   kernel = tf.pow(1. + tf.maximum(distance, 0.) / nu, -(nu + 1.) / 2.)
   return kernel / tf.reduce_sum(kernel, axis=1, keepdims=True)
 

@@ -13,6 +13,7 @@ AFTER = 'A library to compare with that is not installed is reported and skipped
 
 def define():
   flags.DEFINE_bool('quick', False, 'Only the Gowalla shape, in about 3 minutes.')
+  flags.DEFINE_bool('processor', False, 'Compare seconds of the processor, for machines that others use, too.')
   flags.DEFINE_string('json', None, 'File for the figures.')
   flags.DEFINE_list('only', [], 'Sections to run (default: all).')
   flags.DEFINE_integer('repeats', None, 'Rounds of each comparison (default: 7, or 3 with --quick).',
@@ -21,7 +22,7 @@ def define():
                       'with full retraining, besides a generated one.')
   flags.DEFINE_integer('min_interactions', 10, 'Fewest interactions of a user, and of an item, in that log.',
                        lower_bound=0)
-  return {'flags': ['quick', 'only', 'repeats', 'json', 'log', 'min_interactions']}
+  return {'flags': ['quick', 'only', 'repeats', 'processor', 'json', 'log', 'min_interactions']}
 
 
 def main():
@@ -32,4 +33,5 @@ def main():
   cli.load_tensorflow_quietly()
   from graphsane_benchmark import suite  # pylint: disable=g-import-not-at-top
   suite.run(quick=values.quick, only=values.only, repeats=values.repeats, path=values.json,
-            log_path=values.log, min_interactions=values.min_interactions)
+            log_path=values.log, min_interactions=values.min_interactions,
+            processor=values.processor)

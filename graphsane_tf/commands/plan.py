@@ -1,11 +1,11 @@
 """Says what a block of some size will cost, on this machine and on several, before there is any log."""
 from absl import flags
 
-from graphsane_tf import cli
+from graphsane_tf import cli, parallel
 
 HELP = 'Memory, time and network of a block of some size, for 1 to 64 workers like this machine.'
 EXAMPLES = ('graphsane plan --users=1000000 --items=500000 --edges=100000000 --dim=64',)
-AFTER = ('Steps of small logs are measured here for some seconds. Negatives are uniform and there is no distiller; '
+AFTER = ('Steps of small logs are measured here for half a minute. Negatives are uniform and there is no distiller; '
          'mirrored is what multiworker is, within one machine with several GPUs.')
 
 
@@ -35,7 +35,9 @@ def main():
   config.model.propagation = kind
   config = config_lib.resolved(config)
   cli.say(f'measuring steps of {values.model} with {kind} propagation ...')
-  lines = forecast.forecast(config, shape, forecast.measure(config), values.gbit * 1e9 / 8)
+  costs = forecast.measure(config)
+  cli.say(f'{costs.cores:.1f} of this machine\'s {parallel.cores()} cores worked on them, and are taken to do so.')
+  lines = forecast.forecast(config, shape, costs, values.gbit * 1e9 / 8)
   cli.say(f'\n{"strategy":18} {"workers":>7} {"GiB a worker":>13} {"s a step":>9} {"min a block":>12} '
           f'{"MB a step":>10}')
   for line in lines:

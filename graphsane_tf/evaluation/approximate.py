@@ -80,7 +80,7 @@ class Index:
     # The unseen ones move to the front, in their order.
     order = np.argsort(known, axis=1, kind='stable')[:, :k]
     known = np.take_along_axis(known, order, axis=1)
-    ids, scores = (np.take_along_axis(part, order, axis=1) for part in (ids, scores))
+    ids, scores = np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1)
     return np.where(known, -1, ids).astype(np.int32), np.where(known, np.float32(-np.inf), scores)
 
   def top_k(self, users: np.ndarray, k: Optional[int] = None) -> Tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,6 @@
 """Uniform negatives: any item that is not one of the user's positives, each equally likely."""
+from typing import Optional
+
 import numpy as np
 import tensorflow as tf
 
@@ -27,21 +29,24 @@ class Complement(tf.Module):
     self._keys = tf.constant(keys, tf.int32 if fits else tf.int64)
     self._indptr = tf.constant(positives.indptr, tf.int64)
 
-  def draw(self, users: tf.Tensor, count: int, seed: tf.Tensor):
+  def draw(self, users: tf.Tensor, count: int, seed: tf.Tensor, places: Optional[tf.Tensor] = None):
     """Draws `count` items for each user, with replacement.
 
     Args:
       users: [n] integers.
       count: draws a user.
       seed: [2] int32.
+      places: [m] of the users who are drawn for, None for all; each gets the same as if it were all.
 
     Returns:
       [n, count] int32 items and [n, count] float32, 0 where a user has taken every item (then the
-      item means nothing).
+      item means nothing); [m, count] of the places.
     """
+    uniform = tf.random.stateless_uniform([tf.size(users), count], seed, dtype=tf.float64)
+    if places is not None:
+      users, uniform = tf.gather(users, places), tf.gather(uniform, places)
     start = tf.gather(self._indptr, users)
     free = self._num_items - (tf.gather(self._indptr, users + 1) - start)
-    uniform = tf.random.stateless_uniform([tf.size(users), count], seed, dtype=tf.float64)
     rank = tf.cast(uniform * tf.cast(free, tf.float64)[:, None], tf.int64)
     key = tf.cast(users, tf.int64)[:, None] * (self._num_items + 1) + rank
     before = tf.searchsorted(self._keys, tf.reshape(tf.cast(key, self._keys.dtype), [-1]),

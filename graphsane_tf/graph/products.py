@@ -78,6 +78,18 @@ def first_rows(table: tf.Tensor, num_rows: tf.Tensor):
   return table[:num_rows], gradient
 
 
+@tf.custom_gradient
+def parted(table: tf.Tensor, num_rows: tf.Tensor):
+  """A [m, d] table and its first rows, as `first_rows`, for those who go on with this table instead of the one given.
+
+  The first rows' gradient is added to the table's where that is, instead of being filled up with zeros.
+  """
+  def gradient(upstream, first):
+    return tf.tensor_scatter_nd_add(upstream, tf.range(tf.shape(first)[0])[:, None], first), None
+
+  return (tf.identity(table), table[:num_rows]), gradient
+
+
 def weighted_sums(table: tf.Tensor, places: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
   """Sums of the rows at [n, f] places of a [m, d] table by [n, f] weights, [n, d].
 

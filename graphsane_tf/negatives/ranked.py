@@ -178,10 +178,12 @@ class ItemTable(tf.Module):
     places = tf.clip_by_value(places, 0, tf.maximum(count - 1, 0))
     chosen = tf.gather(tf.reshape(self.items, [-1]), tf.cast(row[:, None], tf.int64) * self.width
                        + tf.cast(places, tf.int64))
-    other, valid = self.uniform.draw(users, num_draws, seeds.next())
-    filled = tf.logical_and(slot >= 0, count[:, 0] > 0)[:, None]
-    return (tf.where(filled, chosen, other), tf.where(filled, tf.ones_like(valid), valid),
-            tf.where(filled, log_probability(places, held, row), self._uniform_log_probability))
+    filled = tf.logical_and(slot >= 0, count[:, 0] > 0)
+    others = tf.where(tf.logical_not(filled))
+    other, valid = self.uniform.draw(users, num_draws, seeds.next(), others[:, 0])
+    return (tf.tensor_scatter_nd_update(chosen, others, other),
+            tf.tensor_scatter_nd_update(tf.ones_like(random), others, valid),
+            tf.where(filled[:, None], log_probability(places, held, row), self._uniform_log_probability))
 
   def probabilities(self, user: int, by_place: Callable[[int, int], np.ndarray]) -> np.ndarray:
     """[num_items] float64 probabilities of one draw of a user.

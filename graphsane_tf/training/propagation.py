@@ -1,27 +1,86 @@
-"""Chooses between whole-graph and sampled propagation."""
-from typing import Dict
+"""Chooses between whole-graph and sampled propagation, by what a step of each would cost."""
+import dataclasses
+import math
+from typing import Any, Dict, Tuple
 
+from graphsane_tf import backbones
 from graphsane_tf.graph import views
 
-# What a row read by a sampled step costs, over one read by a whole step. It is measured with MGCCF, d = 128 and batch
-# 2048: at Gowalla's size a step takes as long either way, at Taobao14's a third less when sampled.
-_SAMPLED_ROW = 6.5
+# Bytes of a table of which most rows stay in a processor's cache.
+_CACHE = 8e6
 
 
-def rows_read(config, num_nodes: int, num_edges: int, num_near: int) -> Dict[str, float]:
-  """Rows that a step reads, 'whole' or 'sampled', given how many nodes, edges and nearest neighbours there are.
+@dataclasses.dataclass(frozen=True)
+class Work:
+  """What a step does, counted in numbers of tables and rows; or nanoseconds for one of each.
 
-  Neighbours of every node, forward and back, against draws of the nodes reached.
+  Attributes:
+    step: 1, for what every step does.
+    read: numbers of the rows that means over neighbours read.
+    missed: those of them that are read from tables beyond the cache. A sampled step copies the rows that it needs, each
+      once, and reads the copy.
+    made: numbers of the rows that a sampled step computes. A whole one computes every node's, as many as there are
+      weights.
+    multiplied: products of numbers where rows meet matrices.
+    weights: of the tables, that the optimiser passes over.
   """
-  hop1, hop2 = config.model.fanout
-  asked = min(num_nodes, config.train.batch_size * (config.train.num_negatives + 2))
-  reached = asked + min(num_nodes, asked * hop1)
-  return {'whole': 4 * num_edges + 2 * num_near, 'sampled': asked * hop1 + reached * hop2}
+  step: float = 0.
+  read: float = 0.
+  missed: float = 0.
+  made: float = 0.
+  multiplied: float = 0.
+  weights: float = 0.
+
+  @property
+  def amounts(self) -> Tuple[float, ...]:
+    return dataclasses.astuple(self)
+
+  def cost(self, units: 'Work') -> float:
+    """The sum of all that is done, each times its cost."""
+    return sum(amount * unit for amount, unit in zip(self.amounts, units.amounts))
 
 
-def cheaper(rows: Dict[str, float]) -> str:
-  """'whole' or 'sampled', from `rows_read`."""
-  return 'whole' if rows['whole'] <= _SAMPLED_ROW * rows['sampled'] else 'sampled'
+# Nanoseconds, fitted to steps of MGCCF and LightGCN on a dozen shapes with the command in docs/performance.md. They
+# decide what runs compute, so they are constants and not measured at hand.
+_UNITS = {'whole': Work(step=2.03e6, read=.102, missed=.14, multiplied=.0604, weights=7.74),
+          'sampled': Work(step=3.33e6, read=.29, made=5.68, multiplied=.0771, weights=6.31)}
+
+
+def _distinct(size: float, draws: float) -> float:
+  """Expected number of different ones among uniform draws."""
+  return size * -math.expm1(-draws / size)
+
+
+def work(config, num_users: int, num_items: int, num_edges: int, num_near: int) -> Dict[str, Work]:
+  """What a step does, 'whole' or 'sampled', by the sizes of the graph and of its nearest-neighbour graphs.
+
+  Degrees are taken to be equal, and nodes to be drawn uniformly.
+  """
+  kind: Any = backbones.REGISTRY[config.backbone]
+  model, batch = config.model, config.train.batch_size
+  width, draws, nodes = model.embedding_dim, kind.draws(model), num_users + num_items
+  degree = num_edges / num_users, num_edges / num_items
+  reached = _distinct(num_users, batch), _distinct(num_items, batch * (1 + config.train.num_negatives))
+  asked = sum(reached)
+  read, made = asked * min(model.num_knn, num_near / nodes), asked * bool(num_near)
+  for hop, times in enumerate(draws):
+    fanout = model.fanout[min(hop, len(model.fanout) - 1)]
+    drawn = [count * min(fanout, mean) for count, mean in zip(reached, degree)]
+    read, made = read + times * sum(drawn), made + times * sum(reached)
+    # Neighbours of items are users, and the other way round.
+    reached = _distinct(num_users, drawn[1]), _distinct(num_items, drawn[0])
+  # Forward and back, for both kinds of nodes.
+  edges = 4. * len(draws) * num_edges + 2. * num_near
+  beyond = sum(max(0., 1. - _CACHE / (4. * width * count)) for count in (num_users, num_items)) / 2
+  products = width * width * kind.multiplies
+  return {'whole': Work(1., edges * width, beyond * edges * width, 0.,
+                        products * nodes * (len(draws) + bool(num_near)), nodes * width),
+          'sampled': Work(1., read * width, 0., made * width, products * made, nodes * width)}
+
+
+def cheaper(found: Dict[str, Work]) -> str:
+  """'whole' or 'sampled', from `work`."""
+  return min(('whole', 'sampled'), key=lambda name: found[name].cost(_UNITS[name]))
 
 
 def choose_propagation(config, graph: views.Graph) -> str:
@@ -33,4 +92,4 @@ def choose_propagation(config, graph: views.Graph) -> str:
   if wanted != 'auto':
     return wanted
   near = sum(len(graph.relations[name].table.indices) for name in ('uu', 'ii') if name in graph.relations)
-  return cheaper(rows_read(config, graph.num_users + graph.num_items, len(graph.edges.indices), near))
+  return cheaper(work(config, graph.num_users, graph.num_items, len(graph.edges.indices), near))

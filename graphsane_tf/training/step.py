@@ -13,7 +13,7 @@ from graphsane_tf.memory.offsets import PairOffsets
 from graphsane_tf.negatives.base import NegativeSampler
 from graphsane_tf.graph.draws import Complement
 from graphsane_tf.random import Seeds
-from graphsane_tf.blocks.batch import Batch
+from graphsane_tf.blocks.batch import Batch, Encoding
 from graphsane_tf.graph.scores import gathered_l2_loss, pair_scores
 from graphsane_tf.training import strategies
 from graphsane_tf.training.softmax import Softmax
@@ -74,6 +74,8 @@ class TrainStep:
       self._softmax = Softmax(context, config.train.softmax_temperature, self._num_uniform)
     self._users = tf.constant(context.users, tf.int32)
     self._items = tf.constant(context.items, tf.int32)
+    # Whether the sampler has losses of the items; only then has it weights.
+    self._learns_items = bool(sampler.trainable_variables)
     self.variables = list(backbone.trainable_variables) + list(sampler.trainable_variables)
     self.loss_names: List[str] = []
     self.num_traces = 0
@@ -105,6 +107,12 @@ class TrainStep:
     encoding = self.split.encode(
         self._backbone, view, all_users, all_items,
         lambda: self._most_distinct(len(asked_users), negatives.shape[1]), seeds)
+    final_items = None
+    if self._learns_items:
+      # Losses of the distinct items; their gradient then costs no more than these rows.
+      *layers, final = encoding.item
+      final, final_items = products.parted(final, tf.size(distinct_items))
+      encoding = Encoding(encoding.user, [*layers, final])
     size, count = tf.size(users), tf.size(negatives)
     negative_places = tf.reshape(
         item_places[size:size + count], [-1, negatives.shape[1]])
@@ -112,7 +120,7 @@ class TrainStep:
       partners = ((user_places[size:], partners[0][1]),
                   (item_places[size + count:], partners[1][1]))
     batch = Batch(users, positives, negatives, distinct_users, distinct_items, encoding,
-                  self._backbone, seeds)
+                  self._backbone, seeds, final_items)
     return (batch, user_places[:size],
             tf.concat([item_places[:size, None], negative_places], axis=1), partners)
 

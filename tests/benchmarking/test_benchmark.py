@@ -1,12 +1,15 @@
 """The benchmark on tiny shapes: its table, its sections, and libraries that are missing."""
 import json
 import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 
-from graphsane_benchmark import figures, logs, memory, peers, scoring, serving, suite, training
+from graphsane_benchmark import figures, logs, memory, peers, plans, scoring, serving, suite, training
 from graphsane_tf.errors import UserError
+from graphsane_tf.runs import forecast
 from graphsane_tf.training import assembly
 
 _SHAPE = logs.Shape('tiny', 90, 130, 2_600)
@@ -88,6 +91,11 @@ def test_missing_libraries_are_reported_and_skipped(log, no_peers):
     assert figure.ours is None and 'is not installed' in figure.note
 
 
+def test_lightgcn_is_that_of_its_paper():
+  config = peers.lightgcn_config(2048)
+  assert (config.train.num_negatives, config.model.num_layers, config.model.propagation) == (1, 3, 'whole')
+
+
 def test_suite_writes_what_it_shows(log, no_peers, monkeypatch, tmp_path):
   del no_peers, log
   shapes = dict.fromkeys(logs.SHAPES, _SHAPE)
@@ -139,9 +147,9 @@ def test_train_step_sections(log):
 def test_sampler_sections(log):
   small = {'model__embedding_dim': 4, 'train__batch_size': 64}
   figure, first = training.epoch_section(log, 1, **small)
-  assert figure.ratio > 0 and first.ratio > 0 and figure.target == ('<=', 1.1)
+  assert figure.ratio > 0 and first.ratio > 0 and (figure.target, first.target) == (('<=', 1.05), ('<=', 1.15))
   figure, _ = training.adaptive_section(log, 1, **small)
-  assert figure.ratio > 0 and 'adaptive' in figure.name and figure.target == ('<=', 1.15)
+  assert figure.ratio > 0 and 'adaptive' in figure.name and figure.target == ('<=', 1.08)
   figures = list(training.samplers_section(log, 1, **small))
   assert len(figures) == 14 and {figure.target for figure in figures} == {('<=', 1.2), None}
 
@@ -174,3 +182,27 @@ def test_serving_section():
                  f'SavedModel with a memory against without, batch {batch}', f'SavedModel, batch {batch}, 4 callers',
                  f'HTTP, batch {batch}, p50', f'HTTP, batch {batch}, 4 clients'):
       assert found[names.index(name)].ours > 0
+
+
+def test_processor_seconds():
+  """Rest is none of the processor's time, and what a child has used is."""
+  with figures.processor_time():
+    assert figures.seconds(lambda: time.sleep(.3)) < .2
+    assert figures.seconds(lambda: subprocess.run([sys.executable, '-c', 'sum(range(3_000_000))'], check=True)) > .005
+  assert figures.seconds(lambda: time.sleep(.3)) >= .3
+
+
+def test_plans(monkeypatch):
+  seconds = {'whole': 2., 'sampled': 3.}
+  shape = forecast.Shape(20_000, 16_000, 60_000, 60_000)
+  monkeypatch.setattr(forecast, 'step_seconds', lambda config, log: (shape, seconds[config.model.propagation], 9.))
+  small = {'train__batch_size': 32}
+  choices = [(name, dimension, 2048, [(60, 50, 400)]) for name, dimension in (('mgccf', 128), ('lightgcn', 64))]
+  *figures_found, whole, sampled = plans.propagation_section(choices)
+  assert [figure.note.split(';')[0] for figure in figures_found] == ['sampled', 'whole']
+  assert [(figure.ours, figure.other, figure.met) for figure in figures_found] == [(3., 2., False), (2., 3., True)]
+  assert 'step 2e+09' in whole.note and 'step 3e+09' in sampled.note
+  monkeypatch.setattr(forecast, 'measure', lambda config: forecast.Costs(forecast.Work(step=1.), 1., .25))
+  figure, = plans.plan_section(kind='whole', logs=[(60, 50, 400)], **small)
+  # Of the processor, however many cores worked.
+  assert (figure.ours, figure.other, figure.ratio, figure.met) == (1., 2., 2., False)

@@ -64,6 +64,21 @@ def test_target_is_constant_and_gradient_is_that_of_the_cross_entropy(points):
     np.testing.assert_allclose(gradient[k, j], expected, rtol=1e-4)
 
 
+def test_gradients_of_distances_are_tensorflows(points):
+  def plain(vectors, centres):
+    return tf.reduce_sum((vectors[:, None] - centres) ** 2, axis=2)
+
+  found = []
+  for distances in (structural.squared_distances, plain):
+    vectors, centres = (tf.constant(part) for part in points)
+    with tf.GradientTape() as tape:
+      tape.watch([vectors, centres])
+      result = tf.reduce_sum(tf.sin(distances(vectors, centres)))
+    found.append(tape.gradient(result, [vectors, centres]))
+  for one, other in zip(*found):
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
 def test_membership_is_a_softmax_with_temperature():
   p = np.array([[.7, .2, .1]])
   np.testing.assert_allclose(

@@ -31,6 +31,14 @@ def test_users_who_took_everything_or_all_but_one():
   assert items.numpy().min() >= 0 and items.numpy().max() < 4
 
 
+@pytest.mark.parametrize('places', [[0, 2], [1], []])
+def test_some_users_draw_what_they_draw_among_all(places):
+  positives = csr.from_pairs([0] * 4 + [1] * 3, [0, 1, 2, 3, 0, 1, 3], 3, 9)
+  draws, users, seed = Complement(positives), tf.constant([2, 0, 1]), tf.constant([3, 1])
+  for some, everyone in zip(draws.draw(users, 20, seed, tf.constant(places, tf.int64)), draws.draw(users, 20, seed)):
+    np.testing.assert_array_equal(some, everyone.numpy()[places])
+
+
 def test_a_catalogue_too_large_for_small_keys():
   """Users times items is beyond int32: the positives and nothing else are left out, at both ends too."""
   size = 10**9

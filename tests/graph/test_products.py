@@ -72,6 +72,26 @@ def test_first_rows_and_their_gradient():
         tape.gradient(rows, table, output_gradients=upstream), expected)
 
 
+def test_a_table_and_its_first_rows():
+  """Sums of both gradients have the bits that they have if first rows are a tensor of their own."""
+  rng = np.random.default_rng(4)
+  table = tf.constant(rng.normal(size=(50, 3)).astype(np.float32))
+  weights = [tf.constant(rng.normal(size=(50, 3)).astype(np.float32)) for _ in range(2)]
+
+  def gradient(number, both):
+    with tf.GradientTape() as tape:
+      tape.watch(table)
+      rest, first = both(table, tf.constant(number))
+      np.testing.assert_array_equal(first, table[:number])
+      result = sum(tf.reduce_sum(rest * weight) for weight in weights) + tf.reduce_sum(first * weights[0][:number] * 7.)
+    return tape.gradient(result, table)
+
+  for number in (0, 20, 50):
+    np.testing.assert_array_equal(
+        gradient(number, products.parted),
+        gradient(number, lambda rows, count: (rows, products.first_rows(rows, count))))
+
+
 def test_gaps_and_their_gradient():
   rng = np.random.default_rng(3)
   table = tf.constant(rng.normal(size=(6, 3)).astype(np.float32))

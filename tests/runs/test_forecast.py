@@ -4,6 +4,8 @@ import pytest
 
 from graphsane_tf import config as config_lib
 from graphsane_tf.runs import forecast
+from graphsane_tf.training import propagation
+from graphsane_tf.training.propagation import Work
 
 
 def _config(**fields):
@@ -13,33 +15,46 @@ def _config(**fields):
 
 
 def test_costs_are_found_again():
-  rows = [(1e5, 2e6), (3e6, 1e5), (5e5, 5e5), (1e6, 9e6)]
-  costs = np.array([2e-3, 4e-9, 1e-9])
-  seconds = [costs @ [1., *row] for row in rows]
-  np.testing.assert_allclose(forecast.fitted(rows, seconds), costs, rtol=1e-6)
-  assert min(forecast.fitted(rows[:3], [1., 2., .1])) >= 0.
+  works = [Work(1., 1e5, 0., 4e4, 0., 2e6), Work(1., 3e6, 0., 1e5, 0., 1e5), Work(1., 5e5, 0., 5e6, 0., 5e5),
+           Work(1., 1e6, 0., 1e6, 0., 9e6)]
+  costs = Work(2e-3, 4e-9, 0., 3e-9, 0., 1e-9)
+  seconds = [work.cost(costs) for work in works]
+  # What is never done costs nothing.
+  np.testing.assert_allclose(forecast.fitted(works, seconds).amounts, costs.amounts, rtol=1e-6)
+  assert min(forecast.fitted(works[:3], [1., 2., .1]).amounts) >= 0.
 
 
-def test_lines_by_hand():
+def test_lines_by_hand(monkeypatch):
   config = _config(**{'model.propagation': 'sampled', 'train.batch_size': 10, 'train.num_negatives': 3,
-                      'train.num_sampler_negatives': 1, 'model.fanout': (4, 2), 'train.epochs': 5})
+                      'train.num_sampler_negatives': 1, 'train.epochs': 5})
   shape = forecast.Shape(1000, 500, 20_000, 95)
-  # 50 nodes are asked for, 250 reached; each reads 4 or 2 rows of 8 numbers.
-  kind, numbers, weights = forecast.amounts(config, shape)
-  assert (kind, numbers, weights) == ('sampled', (50 * 4 + 250 * 2) * 8, 12_000)
-  costs = forecast.Costs(.1, 1e-3, 1e-4, 1e-6)
+  kind, done = forecast.amounts(config, shape)
+  assert kind == 'sampled' and done == propagation.work(config, 1000, 500, 20_000, 0)['sampled']
+  assert forecast.amounts(_config(), forecast.Shape(2000, 2000, 400_000, 95))[0] == 'sampled'
+  thin = forecast.Shape(20_000, 16_000, 60_000, 95)
+  assert forecast.amounts(_config(), thin) == ('whole', propagation.work(_config(), 20_000, 16_000, 60_000, 0)['whole'])
+  monkeypatch.setattr(forecast, 'amounts', lambda *_: ('sampled', Work(1., 5600., 0., 300., 0., 12_000.)))
+  costs = forecast.Costs(Work(.2, 2e-3, 0., 1e-2, 0., 2e-4), 2e-6, 2.)
   lines = {(line['strategy'], line['workers']): line for line in forecast.forecast(config, shape, costs, 1e4)}
   alone, two, served = (lines[key] for key in (('none', 1), ('multiworker', 2), ('parameter servers', 2)))
-  assert alone['step'] == pytest.approx(.1 + 5.6 + 1.2) and alone['network'] == 0
+  # Seconds of the processor, on two cores: .1 for the step, 5.6 + 1.5 for rows, 1.2 for weights.
+  assert alone['step'] == pytest.approx(.1 + 7.1 + 1.2) and alone['network'] == 0
   ranked = 95 * 500 * 8 * 1e-6
   assert alone['block'] == pytest.approx(5 * (10 * alone['step'] + ranked))
   assert two['network'] == 4 * (12_000 + 50 * 8)
-  assert two['step'] == pytest.approx(.1 + 2.8 + 1.2 + two['network'] / 1e4)
-  assert served['network'] == 4 * 5600 and served['step'] == pytest.approx(.1 + 2.8 + .6 + 2.24)
+  assert two['step'] == pytest.approx(.1 + 3.55 + 1.2 + two['network'] / 1e4)
+  assert served['network'] == 4 * 5600 and served['step'] == pytest.approx(.1 + 3.55 + .6 + 2.24)
   assert alone['memory'] - served['memory'] == pytest.approx(20 * 6000 + 12 * 2800)
-  whole = forecast.forecast(_config(**{'model.propagation': 'whole'}), shape, costs, 1e4)
+  monkeypatch.setattr(forecast, 'amounts', lambda *_: ('whole', Work(1., 5600., 900., 0., 0., 12_000.)))
+  whole = forecast.forecast(config, shape, costs, 1e4)
   assert {line['strategy'] for line in whole} == {'none', 'multiworker'}
   assert whole[1]['step'] > whole[0]['step']
+
+
+def test_nodes_have_nearest_neighbours():
+  config = _config(backbone='mgccf', **{'model.propagation': 'sampled'})
+  assert forecast.amounts(config, forecast.Shape(1000, 500, 9000, 95))[1] == propagation.work(
+      config, 1000, 500, 9000, 1500 * config.model.num_knn)['sampled']
 
 
 def _line(strategy, workers, block, memory=1.):
@@ -62,7 +77,7 @@ def test_measured_costs(monkeypatch):
   monkeypatch.setattr(forecast, '_RANKED', (20, 300, 8))
   config = _config(**{'model.propagation': 'sampled', 'train.batch_size': 32})
   costs = forecast.measure(config)
-  assert costs.product > 0 and min(costs.step, costs.number, costs.weight) >= 0
-  assert costs.step + costs.number + costs.weight > 0
+  assert costs.product > 0 and costs.cores > 0 and min(costs.units.amounts) >= 0
+  assert sum(costs.units.amounts) > 0 and costs.units.multiplied == costs.units.missed == 0
   log = forecast.random_log(60, 50, 400)
   assert len(np.unique(log.user)) == 60 and len(np.unique(log.item)) == 50
