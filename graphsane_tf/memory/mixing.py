@@ -43,8 +43,9 @@ _GRAPH = (0., 1., 2., 4., 8., 16.)
 _RECENT = (0., .5, 1., 2., 4.)
 # How much what an earlier block has shown counts beside what the next one has.
 _FADING = .25
-# A mixture that is worse than the best by this share at most is as good: noise of a few thousand users is as large.
-_INDIFFERENCE = .02
+# A mixture that is worse than the best by this share at most is as good: validation rows of one week, and a few
+# thousand users, tell no more about the next week.
+_INDIFFERENCE = .04
 
 
 def candidates(has_weights: bool, half_age: float = 0.) -> List[Mixture]:
@@ -294,11 +295,17 @@ def _best_age(told: Dict[Mixture, float]) -> float:
   return max(alone, key=lambda half_age: alone[half_age]) if alone else 0.
 
 
+def _distance(mixture: Mixture) -> float:
+  """Of a mixture from equal parts of graph model and memory: doublings of the one's weight, and of the whole."""
+  return abs(float(np.log2(1 + mixture.graph)) - 1) + float(np.log2(1 + mixture.recent))
+
+
 def choose(evidences: Sequence[Dict[Mixture, float]], has_weights: bool, half_ages: Sequence[float] = (0.,)) -> Mixture:
-  """The mixture that has least beside the memory, of those that are as good as the best one on average.
+  """The mixture nearest to equal parts of graph model and memory, of those that are as good as the best on average.
 
   An average is over evidences, each on the scale of its own best, the newest above all. What validation rows show
-  need not hold on later ones: where it makes no difference, what does not follow the last days is safer.
+  need not hold on later ones: equal parts of two different forecasts, without what was popular in the last days, are
+  hard to beat by weights that have been learned from little.
 
   Args:
     evidences: from `evidence`, the newest last; empty ones say nothing.
@@ -321,7 +328,7 @@ def choose(evidences: Sequence[Dict[Mixture, float]], has_weights: bool, half_ag
             if mixture.half_age == _best_age(one)} for one in told]
   shares = average(plain, candidates(has_weights))
   enough = (1 - _INDIFFERENCE) * max(shares.values())
-  # Of equal ones the better one.
+  # Of equally near ones the better one.
   chosen = min((mixture for mixture in shares if shares[mixture] >= enough),
-               key=lambda mixture: (mixture.graph + mixture.recent, -shares[mixture]))
+               key=lambda mixture: (_distance(mixture), -shares[mixture]))
   return dataclasses.replace(chosen, half_age=half_age)

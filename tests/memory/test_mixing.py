@@ -146,12 +146,14 @@ def test_the_mixture_that_was_best_on_average_is_chosen():
   assert mixing.choose([dict.fromkeys(mixing.candidates(True), 0.)], True) == mixing.default(True)
 
 
-def test_of_mixtures_that_are_as_good_the_one_with_least_beside_the_memory_is_chosen():
-  assert mixing.choose([_told(g8=.4, g4=.393, g1=.391)], True) == mixing.Mixture(4., 1.)
-  assert mixing.choose([_told(g8=.4, g4=.393, g0=.393)], True) == mixing.MEMORY_ALONE
-  # 1 of the graph model and .75 of popularity are more than 1.5 of popularity.
-  assert mixing.choose([_told(g1r0=.1, **{'g1r0.75': .4, 'g0r1': .395})], True) == mixing.Mixture(0., 1., 1.)
-  assert mixing.choose([_told(g0r1=.4, g1r0=.396)], True) == mixing.Mixture(0., 1., 1.)
+def test_of_mixtures_that_are_as_good_the_one_nearest_to_equal_parts_is_chosen():
+  assert mixing.choose([_told(g8=.4, g4=.386, g2=.382)], True) == mixing.Mixture(4., 1.)
+  assert mixing.choose([_told(g8=.4, g1=.386, g0=.39)], True) == mixing.Mixture(1., 1.)
+  # As near on either side: the better one. Log2 of 3 and 1 are as far from 1 as those of 1 are.
+  assert mixing.choose([_told(g0=.4, g4=.39)], True) == mixing.MEMORY_ALONE
+  # Popularity is far, too: log2(1.75) with equal parts against log2(3) - 1 without.
+  assert mixing.choose([_told(**{'g1r0.75': .4, 'g2': .39})], True) == mixing.Mixture(2., 1.)
+  assert mixing.choose([_told(**{'g1r0.75': .4, 'g8': .39})], True) == mixing.Mixture(1., 1., .75)
 
 
 def test_the_half_age_is_that_of_the_best_memory_and_the_mixture_is_of_each_ones_own():
