@@ -88,8 +88,11 @@ def verdicts(figures: Dict[str, Dict[str, Any]], margin: float) -> List[str]:
       lines.append(f'Against the best of {", ".join(METHODS[method] for method in rivals)} ({METHODS[best]}, '
                    f'{rivals[best]:.4f}), ours has {100 * change:+.1f} % {METRICS[0]} on average; the margin is '
                    f'{100 * margin:g} %: {"kept" if change >= -margin else "not kept"}.')
+  # A method that was cut off is compared over the days that it has.
+  last = max(map(int, figures.get('retrained') or {'0': None}))
+  until = {day: entry for day, entry in figures.get('ours', {}).items() if int(day) <= last}
   for name, what in (('seconds', 'full retraining'), ('cpu', "full retraining's processor time, all cores")):
-    cost = {method: _costs(figures.get(method, {}), name) for method in ('ours', 'retrained')}
+    cost = {'ours': _costs(until, name), 'retrained': _costs(figures.get('retrained', {}), name)}
     if cost['ours'] and cost['retrained']:
       ratio = np.mean(cost['ours']) / np.mean(cost['retrained'])
       lines.append(f'An update takes {ratio:.2f} of {what} (target 0.20).')

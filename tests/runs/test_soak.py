@@ -70,6 +70,9 @@ def test_tables(tmp_path):
   kept, time = tables.verdicts(found, .05)
   assert 'never updated, 0.2000' in kept and '+10.0 %' in kept and kept.endswith('kept.') and 'not kept' not in kept
   assert time == 'An update takes 0.10 of full retraining (target 0.20).'
+  # Days that retraining has not come to do not count.
+  later = {**found, 'ours': {**found['ours'], '9': {**found['ours']['1'], 'seconds': 4500.}}}
+  assert tables.verdicts(later, .05)[1] == time
   found['ease'] = {day: {**entry, 'recall@20': .25} for day, entry in found['never'].items()}
   assert 'not kept' in tables.verdicts(found, .05)[0]
   text = tables.write(tmp_path, found, 'A soak', .05)
