@@ -11,6 +11,7 @@ import pytest
 import graphsane_tf  # pylint: disable=unused-import
 import graphsane_tf.testing.plugin  # pylint: disable=unused-import  # Assertions in its checks are explained.
 from tests import forked
+from tests import short_exports as exports
 
 # The benchmark is a package beside the mains that use it.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / 'experiments'))
@@ -29,14 +30,7 @@ def forked_fixture(tmp_path_factory):
 
 @pytest.fixture(name='short_exports', scope='module')
 def short_exports_fixture():
-  """SavedModels with one signature of eight and no backbone: tracing them is half of a small run, few tests ask."""
-  from graphsane_tf.serving import export, server
-  others = ('recommend', 'by_items', 'recommend_by_items', 'similar_items', 'embed_users', 'embed_items', 'score')
-  short = type('Short', (server.Server,), {
-      **dict.fromkeys(others), 'signatures': lambda self: {'serving_default': self.serve}})
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(export, 'Server', short)
-    patch.setattr(export, 'Trainable', lambda *_: None)
+  with exports.short_exports():
     yield
 
 

@@ -3,6 +3,7 @@ import shutil
 
 import pytest
 
+from tests import short_exports as exports
 from tests.runs import small_runs
 
 
@@ -14,7 +15,9 @@ def short_fixture(short_exports):
 @pytest.fixture(name='finished_run', scope='session')
 def finished_run_fixture(tmp_path_factory):
   folder = tmp_path_factory.mktemp('small') / 'run'
-  small_runs.run(folder)
+  # It is made before a module's fixtures are.
+  with exports.short_exports():
+    small_runs.run(folder)
   return folder
 
 
