@@ -45,7 +45,7 @@ _RECENT = (0., .5, 1., 2., 4.)
 _FADING = .25
 # A mixture that is worse than the best by this share at most is as good: validation rows of one week, and a few
 # thousand users, tell no more about the next week.
-_INDIFFERENCE = .04
+_INDIFFERENCE = .03
 
 
 def candidates(has_weights: bool, half_age: float = 0.) -> List[Mixture]:

@@ -147,8 +147,8 @@ def test_the_mixture_that_was_best_on_average_is_chosen():
 
 
 def test_of_mixtures_that_are_as_good_the_one_nearest_to_equal_parts_is_chosen():
-  assert mixing.choose([_told(g8=.4, g4=.386, g2=.382)], True) == mixing.Mixture(4., 1.)
-  assert mixing.choose([_told(g8=.4, g1=.386, g0=.39)], True) == mixing.Mixture(1., 1.)
+  assert mixing.choose([_told(g8=.4, g4=.389, g2=.386)], True) == mixing.Mixture(4., 1.)
+  assert mixing.choose([_told(g8=.4, g1=.389, g0=.39)], True) == mixing.Mixture(1., 1.)
   # As near on either side: the better one. Log2 of 3 and 1 are as far from 1 as those of 1 are.
   assert mixing.choose([_told(g0=.4, g4=.39)], True) == mixing.MEMORY_ALONE
   # Popularity is far, too: log2(1.75) with equal parts against log2(3) - 1 without.
