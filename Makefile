@@ -31,7 +31,7 @@ $(VENV)/.installed-test: $(VENV)/.installed
 install: $(VENV)/.installed
 
 run: install
-	$(BIN)/python experiments/run_incremental.py --dataset=drift --kd=sgct --sane
+	$(BIN)/python experiments/run_incremental.py --dataset=drift --kd=sgct --sane --workdir=runs/drift-sgct-sane-seed0
 	$(BIN)/python experiments/run_incremental.py --dataset=drift --recipe=strong --workdir=runs/drift-strong-seed0
 	$(BIN)/python experiments/run_incremental.py --dataset=drift --peer=ease --workdir=runs/drift-ease
 	$(BIN)/graphsane compare runs/drift-sgct-sane-seed0 runs/drift-strong-seed0 runs/drift-ease --output=runs/compare
