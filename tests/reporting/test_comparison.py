@@ -12,7 +12,7 @@ from graphsane_tf.reporting.tables import main, metrics, movers
 from graphsane_tf.runs import grid
 from tests.reporting import fake_grid
 
-OWN = ('peers', 'strong', 'offsets', 'strength', 'printed', 'backbones', 'variants', 'parts', 'movers')
+OWN = ('peers', 'strong', 'offsets', 'strength', 'printed', 'backbones', 'variants', 'parts', 'joint', 'movers')
 
 
 def _grid(workdir, names, datasets=('gowalla',), seeds=2, skip=()):

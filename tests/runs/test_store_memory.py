@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from graphsane_tf.evaluation import ranking
-from graphsane_tf.memory import mixing
+from graphsane_tf.memory import mixing, statistics
 from graphsane_tf.recommender import Recommender
 from graphsane_tf.runs import gate, store as stores, updating
 from graphsane_tf.training import assembly, scoring
@@ -68,8 +68,14 @@ def test_updates_bring_the_memory_up_to_date_and_learn_how_to_mix(tmp_path):
   alone, kept = outcome.manifest, store.log()
   assert (alone['kind'], alone['move'], alone['trained']['epochs']) == ('memory', 'memory', 0)
   assert {**alone['mixture'], 'half_age': 0.} == dataclasses.asdict(mixing.MEMORY_ALONE)
+  assert alone['mixture']['half_age'] in store.config.memory_options.half_ages
   scorer = store.scorer()
   assert not scorer.user_vectors.any() and scorer.item_vectors.any() and scorer.profile.nnz == 7260
+  # Profiles fade as the manifest says, on each user's own scale.
+  faded = statistics.of_all(store.context_of(alone, kept)).profile(alone['mixture']['half_age']).toarray()
+  served = scorer.profile.toarray()
+  np.testing.assert_allclose(served / served.max(axis=1, keepdims=True), faded / faded.max(axis=1, keepdims=True),
+                             rtol=1e-5)
   before, after = store_files.weights(store, manifest['number']), store_files.weights(store, alone['number'])
   np.testing.assert_array_equal(after['user_table'][:len(before['user_table'])], before['user_table'])
 
@@ -84,6 +90,7 @@ def test_updates_bring_the_memory_up_to_date_and_learn_how_to_mix(tmp_path):
   assert options['never_updated'] == judge.measure(
       store.scorer(1), store.context_of(store.manifest(1), kept)).metrics != options['current']
   scorer, recent = store.scorer(), last['mixture']
+  # No profile is left that could fade.
   assert not hasattr(scorer, 'profile') and {**recent, 'half_age': 0.} == dataclasses.asdict(mixing.Mixture(0., 0., 1.))
   week = kept.interactions.time > kept.interactions.time.max() - 7 * 86400
   newest = np.bincount(kept.interactions.item[week], minlength=scorer.num_items)

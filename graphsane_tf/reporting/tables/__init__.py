@@ -39,6 +39,7 @@ REGISTRY = Registry('table', {
     'backbones': f'{_PACKAGE}.backbones:Backbones',
     'variants': f'{_PACKAGE}.variants:Variants',
     'parts': f'{_PACKAGE}.parts:Parts',
+    'joint': f'{_PACKAGE}.parts:Joint',
     'movers': f'{_PACKAGE}.movers:Movers',
 })
 

@@ -1,4 +1,6 @@
-"""Parts of the adaptive reservoir, each taken away alone."""
+"""Parts of the adaptive reservoir, each taken away alone, without and with a memory."""
+from typing import Dict, Sequence, Tuple
+
 from graphsane_tf.reporting.tables.base import Table
 from graphsane_tf.reporting.tables.methods import SGCT, with_sane
 from graphsane_tf.runs.grid import Row
@@ -27,3 +29,19 @@ class Parts(Table):
 
   def sentences(self, shown):
     return []
+
+
+def _with_memory(rows: Sequence[Row]) -> Tuple[Row, ...]:
+  """The same rows, and the ones they are tested against, beside a memory: samplers rank by the joint score."""
+  found: Dict[str, Row] = {}
+  for row in rows:
+    found[row.label] = Row(f'{row.label} + memory', {**row.overrides, 'memory': 'ease'},
+                           partner=row.partner and found[row.partner.label])
+  return tuple(found.values())
+
+
+class Joint(Parts):
+  """The same lines where the sampler ranks by graph model and memory together, and one where it does not."""
+  title = 'Parts of the adaptive reservoir on joint ranks'
+  rows = _with_memory((*Parts.rows, Row('adaptive, ranks of the graph model',
+                                        {**ADAPTIVE.overrides, 'memory_options.joint_ranks': False}, partner=ADAPTIVE)))
