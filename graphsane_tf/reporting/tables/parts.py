@@ -19,10 +19,10 @@ REVERSED_PRIOR = _without('reversed prior', 'prior_sign', 1)
 class Parts(Table):
   """Recall of each block, a line a change of one part."""
   title = 'Parts of the adaptive reservoir'
-  rows = (SGCT, ADAPTIVE, _without('fixed band', 'band', 'fixed'), _without('not balanced', 'balance', 0.),
-          NO_PRIOR, REVERSED_PRIOR, _without('printed shift', 'shift', 'printed'),
-          _without('re-scored in the step', 'candidates', 2),
-          _without('with old positives', 'exclude_history', False))
+  rows: Tuple[Row, ...] = (
+      SGCT, ADAPTIVE, _without('fixed band', 'band', 'fixed'), _without('not balanced', 'balance', 0.), NO_PRIOR,
+      REVERSED_PRIOR, _without('printed shift', 'shift', 'printed'),
+      _without('re-scored in the step', 'candidates', 2), _without('with old positives', 'exclude_history', False))
 
   def pictures(self, drawn, shown):
     return []
