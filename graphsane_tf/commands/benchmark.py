@@ -12,7 +12,7 @@ AFTER = 'A library to compare with that is not installed is reported and skipped
 
 
 def define():
-  flags.DEFINE_bool('quick', False, 'Only the Gowalla shape, in about 3 minutes.')
+  flags.DEFINE_bool('quick', False, 'Only the Gowalla shape, in about 6 minutes.')
   flags.DEFINE_bool('processor', False, 'Compare seconds of the processor, for machines that others use, too.')
   flags.DEFINE_string('json', None, 'File for the figures.')
   flags.DEFINE_list('only', [], 'Sections to run (default: all).')
