@@ -13,17 +13,14 @@ from graphsane_tf import files
 from graphsane_tf.data import spec as data_spec
 from graphsane_tf.errors import UserError
 from graphsane_tf.training.store import BlockStore
-from graphsane_tf.runs.workdir import flatten
+from graphsane_tf.runs.workdir import LATER_FIELDS, flatten
 
 LOCK = 'run.lock'
 # What a run (and the audit of one) writes in its folder.
 _FILES = ('config.json', 'metrics.jsonl', 'results.json', 'audit.json', 'audit.md')
 _FOLDERS = ('checkpoints', 'export', 'per_user', 'tensorboard')
-# Fields that the base block depends on, except for those that only later blocks read.
+# Fields that the base block depends on, except for `workdir.LATER_FIELDS`.
 _BASE = ('seed', 'backbone', 'base_from', 'blocks.', 'model.', 'train.', 'evaluation.')
-_LATER = ('model.new_rows', 'model.graph_scope', 'train.learning_rate', 'train.epochs',
-          'train.min_epochs', 'train.num_sampler_negatives', 'train.epoch_zero', 'train.new_row_moments',
-          'train.ranking')
 # Of these, fields without which the base block's weights are no model of this run.
 _SHAPE = ('backbone', 'blocks.', 'model.embedding_dim', 'model.num_knn', 'model.num_layers', 'model.mgccf_layers',
           'model.pinsage_scale')
@@ -103,7 +100,7 @@ def _shown(differences: List[str]) -> str:
 def _base_differences(before: Dict[str, Any], now: Dict[str, Any]) -> Dict[str, str]:
   """Those fields of two configurations that the base block depends on and that differ."""
   return {name: text for name, text in _differences(before, now).items()
-          if name.startswith(_BASE) and name not in _LATER}
+          if name.startswith(_BASE) and name not in LATER_FIELDS}
 
 
 def check_base(source: pathlib.Path, identity: Dict[str, Any]) -> Optional[str]:

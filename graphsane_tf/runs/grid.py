@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Proto
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
 from graphsane_tf.runs import overrides
-from graphsane_tf.runs.workdir import BASE_FIELDS
+from graphsane_tf.runs.workdir import BASE_FIELDS, LATER_FIELDS
 
 # Flags that do not change a cell's numbers.
 _PLACES = ('--data_dir=', '--plugin=')
@@ -34,7 +34,7 @@ class Row:
     label: its name; the paper's, where the paper has the method.
     overrides: dotted names of configuration fields and what they are set to, {'kd': 'sgct', 'sane.size': 50}.
       Rows share the base block, trained with the settings of the whole grid, unless they differ in
-      `workdir.BASE_FIELDS`.
+      `workdir.BASE_FIELDS` that it reads.
     partner: the row that it is tested against, if any.
     alone: whether it is fitted at once and needs no base block; such a row has no seeds but the first.
   """
@@ -142,7 +142,8 @@ def cells(rows: Sequence[Row], datasets: Dict[str, Sequence[str]], seeds: int, w
       for row, changed in changes.items():
         if row.alone and seed:
           continue
-        shared = {name: value for name, value in changed.items() if name.split('.')[0] in BASE_FIELDS}
+        shared = {name: value for name, value in changed.items()
+                  if name.split('.')[0] in BASE_FIELDS and name not in LATER_FIELDS}
         name = f'base-{start.folder_name(shared)}' if shared else 'base'
         base = Cell(dataset, seed, name, place / name, _with(common, shared), None)
         name = start.folder_name(changed)

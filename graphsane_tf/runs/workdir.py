@@ -10,6 +10,10 @@ from graphsane_tf.data.spec import DataSpec
 
 # Fields and sections of the configuration that must agree before two runs can share a base block.
 BASE_FIELDS = ('backbone', 'blocks', 'model')
+# Fields that only later blocks read, so that runs which differ in them can share one all the same.
+LATER_FIELDS = ('model.new_rows', 'model.graph_scope', 'train.learning_rate', 'train.epochs',
+                'train.min_epochs', 'train.num_sampler_negatives', 'train.epoch_zero', 'train.new_row_moments',
+                'train.ranking')
 
 
 def flatten(tree: Dict[str, Any], prefix: str = '') -> Dict[str, Any]:

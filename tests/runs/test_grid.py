@@ -46,6 +46,13 @@ def test_rows_with_another_model_have_another_base(tmp_path):
   assert {cell.base.name for cell in found.values() if cell.base} == set(bases)
 
 
+def test_rows_that_differ_in_what_only_later_blocks_read_share_a_base(tmp_path):
+  rows = [grid.Row('a'), grid.Row('b', {'model.graph_scope': 'block'}), grid.Row('c', {'model.new_rows': 'neighbours'})]
+  found = grid.cells(rows, {'x': []}, 1, tmp_path)
+  assert [cell.name for cell in found if cell.base is None] == ['base']
+  assert len({cell.folder for cell in found}) == 4
+
+
 def test_command_lines():
   base, other = _cell(base=None, flags=('--a',)), _cell(flags=('--a', '--b'))
   assert base.command == [*_RUN, '--a', '--block=0', '--workdir=g/drift/0/sane']
