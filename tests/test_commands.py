@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from graphsane_tf.commands import COMMANDS, update
+from graphsane_tf.commands import COMMANDS, tune, update
 
 # Prints the help and says whether TensorFlow was imported for it.
 _HELP = """
@@ -69,3 +69,10 @@ def test_doctor(tmp_path):
   for word in ('tensorflow', 'devices', 'memory free', 'disk free', 'openblas'):
     assert word in done.stdout
   assert not list(tmp_path.iterdir())
+
+
+def test_the_command_of_a_published_search_names_no_place_of_this_machine():
+  words = ['--dataset=csv', '--interactions=/home/me/log.csv.gz', '--kd=sgct', '--workdir=/mnt/search',
+           '--write=docs/results', '--data_dir=/home/me/data', '--config.model.l2=0.01', '--hide_categories']
+  assert tune._command(words) == (  # pylint: disable=protected-access
+      'graphsane tune --dataset=csv --interactions=log.csv.gz --kd=sgct --config.model.l2=0.01 --hide_categories')

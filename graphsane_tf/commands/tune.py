@@ -1,5 +1,8 @@
 """Chooses SANE's values for a log on validation rows, and tests the chosen ones once."""
 import importlib.util
+import pathlib
+import shlex
+import sys
 
 from absl import flags
 
@@ -19,10 +22,21 @@ def define():
   flags.DEFINE_enum('search', 'tpe', ['tpe', 'appendix'], "Optuna's search, or the paper's deployment appendix: the "
                     'backbone on the base block, then a grid over K and |Q|.')
   flags.DEFINE_integer('trials', 20, 'Trials, finished or pruned; a grid has as many as it has.', lower_bound=1)
+  flags.DEFINE_string('write', None, 'Folder into which the outcome is written as a page, too, with its command.')
   data = data_flags.define()
   method, training = cli.define_method_flags()
-  return {'data': data, 'method': method, 'training': training, 'search': ['search', 'trials', 'workdir'],
+  return {'data': data, 'method': method, 'training': training, 'search': ['search', 'trials', 'workdir', 'write'],
           'more': ['recipe', 'config', cli.define_strategy()]}
+
+
+def _command(words) -> str:
+  """The command without what differs from machine to machine."""
+  kept = []
+  for word in words:
+    name, given, value = word.lstrip('-').partition('=')
+    if name not in ('workdir', 'write', 'data_dir'):
+      kept.append(f'--{name}={pathlib.PurePath(value).name}' if given and name in ('interactions', 'plugin') else word)
+  return shlex.join(['graphsane', 'tune', *kept])
 
 
 def main():
@@ -31,8 +45,8 @@ def main():
   config, data = cli.config_from_flags(), data_flags.from_flags()
   cli.load_tensorflow_quietly(flags.FLAGS.strategy)
   from graphsane_tf.data import prepare  # pylint: disable=g-import-not-at-top
-  from graphsane_tf.reporting import outputs  # pylint: disable=g-import-not-at-top
-  from graphsane_tf.runs import tuning, workdir  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.reporting import outputs, pages  # pylint: disable=g-import-not-at-top
+  from graphsane_tf.runs import overrides, tuning, workdir  # pylint: disable=g-import-not-at-top
   fellows = workers.current()
   plain = workdir.default_workdir(config, data['spec'])
   kind = 'tune' if flags.FLAGS.search == 'tpe' else f'tune-{flags.FLAGS.search}'
@@ -44,4 +58,9 @@ def main():
     title = f'{outcome["trials"]} trials, {outcome["pruned"]} pruned'
     text = outputs.markdown(outcome, title, outcome['note'])
     files.write_text(folder / 'tune.md', text)
+    if flags.FLAGS.write and fellows.is_chief:
+      log = data['spec'].label
+      pages.write_tables(pathlib.Path(flags.FLAGS.write) / f'{kind}-{log}.md', f'Values chosen by a search, {log}',
+                         _command(overrides.joined(sys.argv[1:])), [outcome, outcome['tried']], outcome['note'],
+                         [outcome])
   cli.say(f'\n{text}\nfolder    {folder}')

@@ -25,11 +25,27 @@ def write(folder, shown: Shown, done: FinishedGrid, command: str) -> pathlib.Pat
   """
   datasets = [shown.dataset] if shown.dataset else done.datasets
   cells = {cell for dataset in datasets for row in shown.source.rows for cell in done.of(dataset, row).values()}
-  lines = [f'# {shown.title}', '', '```bash', command, '```', '', *_table(shown.table), '', shown.note, '',
-           made([done.results(cell) for cell in cells])]
-  path = pathlib.Path(folder) / f'{shown.stem}.md'
+  return write_tables(pathlib.Path(folder) / f'{shown.stem}.md', shown.title, command, [shown.table], shown.note,
+                      [done.results(cell) for cell in cells])
+
+
+def write_tables(path: pathlib.Path, title: str, command: str, tables: Sequence[Dict[str, Any]], note: str,
+                 results: Sequence[Dict[str, Any]]) -> pathlib.Path:
+  """Writes a page of tables.
+
+  Args:
+    path: of the page.
+    title: its heading.
+    command: what makes it.
+    tables: 'heads' and 'cells' of each.
+    note: below them.
+    results: of the runs behind them, which tell version and commit.
+  """
+  lines = [f'# {title}', '', '```bash', command, '```', '']
+  for table in tables:
+    lines += [*_table(table), '']
   files.make_directory(path.parent)
-  files.write_text(path, '\n'.join(lines) + '\n')
+  files.write_text(path, '\n'.join([*lines, note, '', made(results)]) + '\n')
   return path
 
 

@@ -250,8 +250,9 @@ class Tuner:
     """Searches until `trials` trials (or all of the grid) are finished or pruned, then tests the chosen values once.
 
     Returns:
-      heads and cells (chosen values), note, validation, test, start (validation of the values that
-      the search began with), trials and pruned.
+      heads and cells (chosen values), tried (heads and cells, a line a trial that was not pruned, the best first),
+      note, validation, test, start (validation of the values that the search began with), trials, pruned, and version
+      and commit of the chosen run.
     """
     with folder_lib.locked(self.folder):
       return self._search(trials)
@@ -302,7 +303,14 @@ class Tuner:
              ['validation Recall@20', best.value],
              ['validation Recall@20 of the starting values', start],
              ['test Recall@20', results['average']['recall@20']]]
-    return {'heads': ['chosen', 'value'], 'cells': rows, 'note': NOTE, 'validation': best.value,
+    fields = list(self._space)
+    tried = [[*(trial.params[name] for name in fields), trial.user_attrs['beta'], trial.value]
+             for trial in ended if trial.value is not None]
+    return {'heads': ['chosen', 'value'], 'cells': rows,
+            'tried': {'heads': [*fields, 'clustering.beta', 'validation Recall@20'],
+                      'cells': sorted(tried, key=lambda cells: -cells[-1])},
+            'version': results.get('version'), 'commit': results.get('commit'),
+            'note': NOTE, 'validation': best.value,
             'test': results['average'], 'start': start, 'trials': len(ended),
             'pruned': len(study.get_trials(states=_ENDED[1:]))}
 

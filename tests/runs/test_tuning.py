@@ -117,6 +117,10 @@ def test_the_appendix_tunes_the_backbone_first_and_then_a_grid(tmp_path, monkeyp
   assert len(values) == 2 and cells['train.base_learning_rate'] == (1e-9, 3e-2)[int(np.argmax(values))]
   assert found['trials'] == 2 and found['pruned'] == 0 and cells['clustering.num_clusters'] == 5
   assert cells['uniform negatives (N1)'] == 8
+  tried = found['tried']
+  assert tried['heads'] == ['clustering.num_clusters', 'sane.size', 'clustering.beta', 'validation Recall@20']
+  assert [row[:2] for row in sorted(tried['cells'])] == [[5, 50], [5, 100]]
+  assert tried['cells'][0][-1] == max(row[-1] for row in tried['cells']) == found['validation']
   trials = [line for line in lines if line.startswith('trial ') and 'beta' in line]
   assert sorted(line.split()[line.split().index('size') + 1] for line in trials) == ['100', '50']
   # Only the base run, which is evaluated as every run is, and the chosen values see test rows.
