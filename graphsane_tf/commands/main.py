@@ -96,12 +96,12 @@ def _page(command: str, module, groups) -> str:
 
 
 def _flag(flag: flags.Flag) -> str:
-  """'--seed=0', '--kd=none|lsp|...' with the default first, or '--[no]sane'."""
+  """'--seed=0', '--kd=none|lsp|...' with the default first, or '--sane' ('--noexport' where it is on already)."""
   default = flag.default
   # Method flags are None unless given; their help names the configuration's default.
   said = flag.help.rpartition('(default: ')[2].partition(')')[0].strip("'") if '(default: ' in flag.help else ''
   if flag.flag_type() == 'bool':
-    return f'--{flag.name}'
+    return f'--{"no" if default else ""}{flag.name}'
   choices = getattr(flag.parser, 'enum_values', None)
   if choices:
     first = [str(said or default)] if said or default else []

@@ -20,11 +20,12 @@ def define():
   flags.DEFINE_bool('verbose', False, 'Show every loss and the speed of each epoch.')
   flags.DEFINE_bool('profile', False, "Write a TensorBoard profile of a few steps of each block to the run's "
                     'tensorboard folder.')
+  flags.DEFINE_bool('export', True, 'Write a SavedModel of each block.')
   flags.DEFINE_string('block', 'all', 'all, or the number of one block to train.')
   data = data_flags.define()
   method, training = cli.define_method_flags()
   return {'data': data, 'method': method, 'training': training,
-          'output': ['workdir', 'overwrite', 'block', 'verbose', 'profile'],
+          'output': ['workdir', 'overwrite', 'block', 'export', 'verbose', 'profile'],
           'more': ['recipe', 'config', cli.define_strategy()]}
 
 
@@ -46,4 +47,5 @@ def main():
   with fellows.folder(values.workdir or workdir.default_workdir(config, data['spec'])) as folder:
     incremental.run(
         config, interactions, folder, data=data['spec'], blocks=blocks, overwrite=values.overwrite,
-        profile=values.profile and fellows.is_chief, verbose=values.verbose, log=cli.say)
+        profile=values.profile and fellows.is_chief, verbose=values.verbose, log=cli.say,
+        exports=values.export)

@@ -286,12 +286,20 @@ class RunFolder:
     if not same:
       raise UserError(f'the run folder {self.path} has vanished: nothing more is written.')
 
-  def lost(self, state: Dict[str, Any], block: int) -> List[str]:
-    """Files of a finished block that are missing or not as they were written, by their names here."""
-    known = state.get('files')
-    if known is None:
-      # An older version kept no digests.
-      known = {f'export/{block}/saved_model.pb': None, f'per_user/block_{block}.npz': None}
+  def lost(self, state: Dict[str, Any], block: int, exported: bool = True) -> List[str]:
+    """Files of a finished block that are missing or not as they were written, by their names here.
+
+    Args:
+      state: of the block.
+      block: its number.
+      exported: whether a SavedModel is among them.
+    """
+    # An older version kept no digests.
+    known = {f'per_user/block_{block}.npz': None, **(state.get('files') or {})}
+    if exported:
+      known.setdefault(f'export/{block}/saved_model.pb', None)
+    else:
+      known = {name: digest for name, digest in known.items() if not name.startswith('export/')}
     return [name for name, digest in known.items() if not (self.path / name).is_file()
             or digest not in (None, files.sha256(self.path / name))]
 

@@ -68,7 +68,9 @@ class Cell:
   @property
   def command(self) -> List[str]:
     shared = [] if self.alone else ['--block=0'] if self.base is None else [f'--base_from={self.base}']
-    return [sys.executable, '-m', 'graphsane_tf', 'run', *self.flags, *shared, f'--workdir={self.folder}']
+    # Tables ask no SavedModel, and those of a small cell take as long as a block's training.
+    return [sys.executable, '-m', 'graphsane_tf', 'run', *self.flags, *shared, '--noexport',
+            f'--workdir={self.folder}']
 
   @property
   def log_file(self) -> pathlib.Path:

@@ -38,7 +38,7 @@ from graphsane_tf.blocks.context import BlockContext
 
 def run(config, interactions: Interactions, workdir=None, *, data: Optional[DataSpec] = None,
         blocks: Optional[List[int]] = None, overwrite: bool = False, profile: bool = False, verbose: bool = False,
-        log: Callable[[str], None] = print) -> Dict[str, Any]:
+        log: Callable[[str], None] = print, exports: bool = True) -> Dict[str, Any]:
   """Trains, evaluates and exports the blocks of a log; resumes what was cut off.
 
   Args:
@@ -52,13 +52,14 @@ def run(config, interactions: Interactions, workdir=None, *, data: Optional[Data
     profile: write a TensorBoard profile of a few steps of each block.
     verbose: log every loss and the speed of each epoch.
     log: takes a line for the screen.
+    exports: whether to write a SavedModel of each block.
 
   Returns:
     What `results.json` holds.
   """
   check_blocks(blocks, config)
   return IncrementalRun(
-      config, interactions, workdir, data, overwrite, log, profile, verbose).run(blocks)
+      config, interactions, workdir, data, overwrite, log, profile, verbose, exports).run(blocks)
 
 
 def check_blocks(blocks: Optional[List[int]], config) -> None:
@@ -91,7 +92,8 @@ class IncrementalRun:
 
   def __init__(self, config, interactions: Interactions, workdir=None,
                data: Optional[DataSpec] = None, overwrite: bool = False,
-               log: Callable[[str], None] = print, profile: bool = False, verbose: bool = False):
+               log: Callable[[str], None] = print, profile: bool = False, verbose: bool = False,
+               exports: bool = True):
     """Checks everything and writes nothing; see `run` for the arguments."""
     data = data or DataSpec(interactions.name)
     self.config = config_lib.resolved(config)
@@ -102,6 +104,7 @@ class IncrementalRun:
     self._verbose = verbose
     negatives.REGISTRY[self.config.sampler].check(self.config, interactions)
     self._peer = peers.REGISTRY[self.config.peer]()
+    self._exports = exports and not self._peer.fitted
     self._remembers = memory.REGISTRY[self.config.memory].counts
     # Of the block trained last in this process.
     self._scoring: Optional[Scoring] = None
@@ -145,7 +148,7 @@ class IncrementalRun:
     if not self._peer.fitted:
       self._log(screen.forgetting_table(results))
     self._log(f'results   {self.workdir / "results.json"}')
-    for entry in results['blocks'] if not self._peer.fitted else ():
+    for entry in results['blocks'] if self._exports else ():
       self._log(f'SavedModel of block {entry["block"]}   {self.workdir / "export" / str(entry["block"])}')
     return results
 
@@ -169,7 +172,7 @@ class IncrementalRun:
     store = self.folder.store(index)
     state = store.load()
     if state and state.get('result'):
-      lost = self.folder.lost(state, index)
+      lost = self.folder.lost(state, index, self._exports)
       self._log(f'block {index} is finished already.')
       if lost:
         self._log(f'note: {", ".join(lost[:3])}{" ..." if lost[3:] else ""} is missing or damaged '
@@ -205,7 +208,8 @@ class IncrementalRun:
     vectors = [np.asarray(part) for part in trainer.represent()]
     validated = self._validated(block, scoring, vectors)
     scorer = scoring(*vectors)
-    self._export(context, block, scorer, trainer.model)
+    if self._exports:
+      self._export(context, block, scorer, trainer.model)
     told = trainer.sampler.report()
     extra = {'propagation': trainer.propagation, 'sampler': told.facts, **self._mixed(context, block, scoring, vectors)}
     if 'kd_scale' in state:

@@ -165,9 +165,9 @@ class Tuner:
     config.update_from_flattened_dict(changes)
     return config
 
-  def _open(self, config, name: str) -> incremental.IncrementalRun:
+  def _open(self, config, name: str, exports: bool = False) -> incremental.IncrementalRun:
     return incremental.IncrementalRun(config, self.interactions, self.folder / name, self.data,
-                                      log=lambda line: None)
+                                      log=lambda line: None, exports=exports)
 
   def _start(self) -> Dict[str, Any]:
     """The values that the search begins with: the configuration's own, where it can try them."""
@@ -287,7 +287,7 @@ class Tuner:
     best = study.best_trial
     config = self._with({**best.params, 'base_from': str(base.workdir)})
     config.clustering.beta = best.user_attrs['beta']
-    chosen = self._open(config, f'chosen-{_digest(best.params)}')
+    chosen = self._open(config, f'chosen-{_digest(best.params)}', exports=True)
     self.log(f'training the chosen values of trial {best.number} for their test result')
     report = self._report(study, best, chosen.run())
     files.write_json(self.folder / 'tune.json', report)

@@ -35,6 +35,19 @@ def test_lost_and_damaged_files_of_a_block_are_made_anew(run_copy, finished_run)
   assert 'note' not in run(run_copy)
 
 
+def test_a_run_without_savedmodels_has_the_same_numbers_and_can_have_them_later(finished_run, tmp_path):
+  small = tmp_path / 'run'
+  run(small, exports=False)
+  assert not (small / 'export').exists()
+  assert run_files.names(small) == [name for name in run_files.names(finished_run) if not name.startswith('export/')]
+  assert 'missing' not in run(small, exports=False)
+  assert 'note: export/1/saved_model.pb is missing or damaged and is made anew.' in run(small)
+  run_files.assert_same(small, finished_run)
+  # What has them is not asked for them.
+  shutil.rmtree(small / 'export')
+  assert 'missing' not in run(small, exports=False)
+
+
 @pytest.mark.fault('lost or damaged output')
 def test_a_flipped_byte_of_an_export_is_seen(run_copy):
   path = run_copy / 'export' / '1' / 'saved_model.pb'

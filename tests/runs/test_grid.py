@@ -55,8 +55,9 @@ def test_rows_that_differ_in_what_only_later_blocks_read_share_a_base(tmp_path):
 
 def test_command_lines():
   base, other = _cell(base=None, flags=('--a',)), _cell(flags=('--a', '--b'))
-  assert base.command == [*_RUN, '--a', '--block=0', '--workdir=g/drift/0/sane']
-  assert other.command == [*_RUN, '--a', '--b', '--base_from=g/base', '--workdir=g/drift/0/sane']
+  assert base.command == [*_RUN, '--a', '--block=0', '--noexport', '--workdir=g/drift/0/sane']
+  assert other.command == [*_RUN, '--a', '--b', '--base_from=g/base', '--noexport',
+                           '--workdir=g/drift/0/sane']
 
 
 def _finish(cell, blocks, num_incremental=3, train_seconds=5.):
