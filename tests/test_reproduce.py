@@ -272,7 +272,7 @@ def test_everything_interrupted_and_resumed(run, tmp_path):
   # An epoch in flight when its process dies is lost; none that was finished is trained again.
   assert set(epochs.values()) == {1}, [key for key, count in epochs.items() if count > 1]
   assert len({name for name, _, _ in epochs}) == 40
-  for stem in ('main-drift', 'metrics-ranks', 'metrics-wins', 'samplers-drift', 'time-drift',
+  for stem in ('main-drift', 'metrics-ranks-drift', 'metrics-wins-drift', 'samplers-drift', 'time-drift',
                'case_study-drift', 'ablation-drift', 'clustering-drift', 'clusters_k-drift',
                'reservoir_q-drift'):
     for ending in ('md', 'csv', 'json'):

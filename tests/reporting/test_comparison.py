@@ -213,8 +213,8 @@ def test_files(tmp_path):
     rows = list(csv.DictReader(stream))
   assert rows[0]['method'] == 'Fine Tune' and rows[0]['published'] == '0.1705'
   assert rows[1]['method'] == 'LSP_s' and rows[1]['average'] == '' and rows[1]['seeds'] == '0'
-  saved = json.loads((tmp_path / 'metrics-wins.json').read_text())
-  assert saved['data'][0]['wins'] == 48 and (tmp_path / 'metrics-ranks.csv').exists()
+  saved = json.loads((tmp_path / 'metrics-wins-gowalla.json').read_text())
+  assert saved['data'][0]['wins'] == 48 and (tmp_path / 'metrics-ranks-gowalla.csv').exists()
   assert (tmp_path / 'clusters_k-gowalla.md').exists()
   assert outputs.markdown({'heads': ['a'], 'cells': [['x|y']]}, 't').count('x\\|y') == 1
 

@@ -7,7 +7,7 @@ from scipy import stats
 from graphsane_tf.evaluation.metrics import METRICS
 from graphsane_tf.reporting import published, wording
 from graphsane_tf.reporting.comparison import FinishedGrid
-from graphsane_tf.reporting.tables.base import Table
+from graphsane_tf.reporting.tables.base import Shown, Table
 from graphsane_tf.reporting.tables.main import Main
 from graphsane_tf.runs.grid import Row
 
@@ -176,19 +176,25 @@ class Metrics(Table):
 
   def build(self, done, analyses=None):
     del analyses
-    shown = []
+    # Of a single data set they are pages of that, as other tables are.
+    only = done.datasets[0] if len(done.datasets) == 1 else ''
+
+    def add(table, data, note, stem, title):
+      shown.append(self.show('', table, data, f'{note} {published.DIFFERENCE}',
+                             stem=f'{self.name}-{stem}{only and f"-{only}"}',
+                             title=f'{self.title}: {title}{only and f", {only}"}'))
+
+    shown: List[Shown] = []
     ranks, counts = average_ranks(done, self.pairs), wins(done, self.with_partner)
     if ranks:
-      shown.append(self.show('', _rank_table(ranks), {'ranks': ranks, 'spread': spread(done, self.rows)},
-                             f'{_RANKS} {published.DIFFERENCE}', stem=f'{self.name}-ranks',
-                             title=f'{self.title}: average ranks over {", ".join(ranks[0]["datasets"])}'))
+      over = '' if only else f' over {", ".join(ranks[0]["datasets"])}'
+      add(_rank_table(ranks), {'ranks': ranks, 'spread': spread(done, self.rows)}, _RANKS, 'ranks',
+          f'average ranks{over}')
     if counts:
-      shown.append(self.show('', _wins_table(counts), counts, f'{_WINS} {published.DIFFERENCE}',
-                             stem=f'{self.name}-wins', title=f'{self.title}: how often SANE is ahead'))
+      add(_wins_table(counts), counts, _WINS, 'wins', 'how often SANE is ahead')
     gains = headline(done, self.with_partner)
     if gains:
-      shown.append(self.show('', _headline_table(gains), {'headline': gains}, f'{_HEADLINE} {published.DIFFERENCE}',
-                             stem=f'{self.name}-headline', title=f'{self.title}: what SANE adds on average'))
+      add(_headline_table(gains), {'headline': gains}, _HEADLINE, 'headline', 'what SANE adds on average')
     return shown
 
   def pictures(self, drawn, shown):
