@@ -153,7 +153,7 @@ def default_config() -> config_dict.ConfigDict:
   c.sane.max_start_share = 0.04
   # Epochs between two rebuilds (f).
   c.sane.refresh_epochs = 2
-  # Interest shift: the 'printed' difference of two blocks, or by 'evidence' (see negatives/sane.py).
+  # Interest shift: the 'printed' difference of two blocks, or by 'evidence' (see negatives/sane/evidence.py).
   c.sane.shift = config_dict.placeholder(str)
   # Strength of the prior (lambda).
   c.sane.strength = config_dict.placeholder(float)

@@ -6,7 +6,7 @@ from graphsane_tf.commands import stores
 from graphsane_tf.errors import UserError
 
 HELP = 'Makes a store of model versions from a history; graphsane update keeps it up to date.'
-EXAMPLES = ('graphsane init --store=shop --interactions=history.parquet --kd=sgct --sane',)
+EXAMPLES = ('graphsane init --store=shop --interactions=history.parquet --recipe=strong',)
 AFTER = ('All rows count: filters such as --min_user_interactions, which need the whole log, have no place here. Every '
          'other choice is a field: --config.sane.size=300. The same command goes on after an interruption.')
 

@@ -20,7 +20,7 @@ _WIDTH = 80
 _PLACES = {'interactions': 'FILE', 'workdir': 'DIR', 'base_from': 'DIR', 'plugin': 'FILE.py', 'recipes': 'FILE.py',
            'run': 'DIR', 'user': 'ID', 'output': 'FILE', 'json': 'FILE', 'log': 'FILE', 'extra': "'--FLAG=...'",
            'store': 'DIR', 'forget_users': 'FILE', 'forget_items': 'FILE', 'similar_to': 'ITEM',
-           'token_file': 'FILE', 'ray': 'ADDRESS'}
+           'token_file': 'FILE', 'ray': 'ADDRESS', 'write': 'DIR'}
 
 
 def graphsane() -> None:

@@ -9,7 +9,7 @@ from graphsane_tf.commands import stores
 from graphsane_tf.errors import UserError
 
 HELP = 'Updates a store day by day through a log, and measures it on the day after, beside others.'
-EXAMPLES = ('graphsane soak --log=tafeng.csv.gz --history=61d --updates=30 --every=1d --kd=sgct --sane',)
+EXAMPLES = ('graphsane soak --log=tafeng.csv.gz --history=61d --updates=30 --every=1d --recipe=strong',)
 AFTER = ('Writes summary, recall_20 and ndcg_20 (.md, .csv, .json) and soak.png. The same command goes on after an '
          'interruption, and a larger --updates prolongs it.')
 
@@ -36,7 +36,7 @@ def define():
   return {'data': ['log', *[f'{ours}_column' for ours in stores.COLUMNS], 'min_rating', 'min_user_interactions',
                    'min_item_interactions', 'history', 'every', 'updates'],
           'method': method, 'training': training, 'soak': ['methods', 'margin', 'holdout', 'workdir', 'tables_only'],
-          'more': ['config']}
+          'more': ['recipe', 'config']}
 
 
 def main():

@@ -20,7 +20,7 @@ LOCK = 'run.lock'
 _FILES = ('config.json', 'metrics.jsonl', 'results.json', 'audit.json', 'audit.md')
 _FOLDERS = ('checkpoints', 'export', 'per_user', 'tensorboard')
 # Fields that the base block depends on, except for `workdir.LATER_FIELDS`.
-_BASE = ('seed', 'backbone', 'base_from', 'blocks.', 'model.', 'train.', 'evaluation.')
+_BASE = ('seed', 'backbone', 'base_from', 'blocks.', 'model.', 'train.', 'evaluation.', 'memory')
 # Of these, fields without which the base block's weights are no model of this run.
 _SHAPE = ('backbone', 'blocks.', 'model.embedding_dim', 'model.num_knn', 'model.num_layers', 'model.mgccf_layers',
           'model.pinsage_scale')

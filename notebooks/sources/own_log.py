@@ -94,4 +94,4 @@ Image(str(pairs.plot(outcome, home / 'compare.png')), width=700)
 # * EASE as good as ours, and at most a few ten thousand items: refit EASE, it is simpler.
 # * Ours ahead: make a store of it (`graphsane init`), see the notebook `daily_updates`.
 # * Popularity near both: people take what is promoted; a personal model will not help much.
-# * The interval is one over users of one run. For seeds, run `graphsane reproduce --what=peers --seeds=3`.
+# * The interval is one over users of one run. For seeds, run `graphsane reproduce --what=peers --datasets=mylog=log.csv.gz --seeds=3 --extra=--config=strong`.

@@ -47,7 +47,8 @@ def test_what_cannot_matter_to_a_base_block_does_not_matter(finished_run, tmp_pa
 
 
 @pytest.mark.parametrize('field,value', [
-    ('seed', 5), ('train__batch_size', 32), ('train__base_learning_rate', .5), ('model__l2', .5)])
+    ('seed', 5), ('train__batch_size', 32), ('train__base_learning_rate', .5), ('model__l2', .5),
+    ('memory', 'popularity')])
 def test_a_base_trained_otherwise_is_noted(finished_run, tmp_path, field, value):
   config = settings(**{'base_from': str(finished_run), field: value})
   said = run(tmp_path / 'run', config, blocks=[0])

@@ -16,10 +16,12 @@ PEERS = tuple(Row(label, {'peer': name}, alone=True) for name, label in _NAMES.i
 _NOTE = ('Peers are refitted to all rows so far at every block, have no seeds, and their settings are those that rank '
          'the validation rows of the blocks so far best; their seconds are those of all settings tried. Untouched '
          "base: the base block's model on later blocks, for the users and items that it knows.")
-_ADAPTIVE = Row('SGCT-SANE adaptive', with_sane(SGCT, sane_variant='adaptive').overrides, partner=FINE_TUNE)
-
+# Without a memory, whatever the flags of the whole grid say: `--extra=--config=strong` has one.
+_PLAIN = Row(FINE_TUNE.label, {**FINE_TUNE.overrides, 'memory': 'none'})
+_ADAPTIVE = Row('SGCT-SANE adaptive', {**with_sane(SGCT, sane_variant='adaptive').overrides, 'memory': 'none'},
+                partner=_PLAIN)
 # The base block's weights stay; the graph that they work on is today's.
-GRAPH_ONLY = Row("Base weights, today's graph", {'train.epochs': 0}, partner=FINE_TUNE)
+_GRAPH_ONLY = Row("Base weights, today's graph", {'train.epochs': 0, 'memory': 'none'}, partner=_PLAIN)
 
 
 def remembering(row: Row, memory: str = 'ease') -> Row:
@@ -43,14 +45,14 @@ def untouched(done: FinishedGrid, dataset: str, row: Row) -> List[Dict[str, Any]
 
 
 class Peers(Table):
-  """Recall of each block: simple models, and ours."""
+  """Recall of each block: simple models, and ours. `--extra=--config=strong`."""
   title = 'Against simple models'
-  rows = (*PEERS, *(row for plain in (GRAPH_ONLY, FINE_TUNE, _ADAPTIVE) for row in (plain, remembering(plain))))
+  rows = (*PEERS, *(row for plain in (_GRAPH_ONLY, _PLAIN, _ADAPTIVE) for row in (plain, remembering(plain))))
 
   def build_for(self, done, dataset, analyses=None):
     shown = super().build_for(done, dataset, analyses)
     for part in shown:
-      part.data.extend(untouched(done, dataset, FINE_TUNE))
+      part.data.extend(untouched(done, dataset, _PLAIN))
     return [self.show(part.dataset, comparison.grid_table(part.data, self.reference.label), part.data,
                       f'{part.note} {_NOTE}', title=part.title) for part in shown]
 
