@@ -44,7 +44,8 @@ NOTE = ('The same weights under choices of the released protocol. Only this audi
         'graph with held-out edges = validation and test interactions of known users and items are '
         'part of the graphs that the representations are computed from; seen items scored 0 = not '
         f'minus infinity; sampling and dropout = mean of {NUM_DRAWS} evaluations (their span in '
-        'its own column). Users and items unknown to the model are left out of the graph.')
+        'its own column). Users and items unknown to the model are left out of the graph. A memory is left out: '
+        'all lines are of the graph model alone.')
 
 
 def leaky_edges(edges: csr.Csr, held_user: np.ndarray, held_item: np.ndarray) -> csr.Csr:

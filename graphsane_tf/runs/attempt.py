@@ -11,6 +11,7 @@ from graphsane_tf import files
 from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.data import growing
 from graphsane_tf.errors import UserError
+from graphsane_tf.memory import mixing
 from graphsane_tf.runs import capacity, changes, gate
 from graphsane_tf.runs.store import Store, evidences_of
 from graphsane_tf.serving import export
@@ -149,6 +150,10 @@ class Attempt:
     served = export.read_scorer(self._store.versions.path(self._parent['number']))
     # Its item-item weights took longer to compute than anything else of it.
     self._before = self._scoring(context, getattr(served, 'weights', None))
+    mixture = self._parent.get('mixture')
+    if mixture and self._before.mixture is not None and self._parent.get('move') not in gate.ALONE:
+      # As it is served: what was held out then has had its say.
+      self._before.mixture = mixing.Mixture(**mixture)
     return model, context, served
 
   def _scoring(self, context: BlockContext, weights: Optional[scipy.sparse.csr_matrix] = None) -> Scoring:

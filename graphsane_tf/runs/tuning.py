@@ -45,7 +45,7 @@ GRID: Dict[str, Sequence[Any]] = {'clustering.num_clusters': (5, 10, 15, 20, 25)
 _ADVISED = 10
 NOTE = ('Validation: mean Recall@20 over the first halves of the blocks after each trained one; '
         'this alone chooses. The test result (second halves) is measured once, for the chosen '
-        'values. beta is not searched: it makes the KL term as large as the triplet term in the '
+        'values. beta is not searched: it makes the KL term as large as the ranking loss in the '
         'first step of block 1.')
 # Below this KL the clusters are as sure as they get, and beta would grow without bound.
 _SMALLEST_KL = 1e-6
@@ -78,7 +78,8 @@ def first_losses(config, context: BlockContext, previous: Model, folder) -> Dict
   """
   trainer = BlockTrainer(config, context, previous, BlockStore(folder, 1), lambda line: None)
   trainer.sampler.refresh(*trainer.represent(), 0)
-  size = config.train.batch_size
+  order, _, _ = trainer.plan(0)
+  rows = order.numpy()[:config.train.batch_size]
 
   @tf.function
   def losses():
@@ -87,8 +88,8 @@ def first_losses(config, context: BlockContext, previous: Model, folder) -> Dict
     def on_replica():
       seeds = Seeds(tf.constant(host_seed(config.seed, 1, name='tuning')))
       view = graph.whole() if trainer.propagation == 'whole' else split.view(graph, seeds)
-      return split.total(trainer.step.losses(view, tf.constant(context.users[:size]),
-                                             tf.constant(context.items[:size]), seeds))
+      return split.total(trainer.step.losses(view, tf.constant(context.users[rows]),
+                                             tf.constant(context.items[rows]), seeds))
 
     return split.run(on_replica)
 
@@ -99,11 +100,11 @@ def first_losses(config, context: BlockContext, previous: Model, folder) -> Dict
 
 
 def matching_beta(losses: Dict[str, float]) -> Optional[float]:
-  """beta that makes the KL term as large as the triplet terms; None without a KL term."""
+  """beta that makes the KL term as large as the ranking losses; None without a KL term."""
   if 'kl' not in losses:
     return None
-  triplet = losses['bpr'] + losses.get('sane', 0.)
-  return float(f'{triplet / max(losses["kl"], _SMALLEST_KL):.2g}')
+  ranking = sum(losses.get(name, 0.) for name in ('bpr', 'softmax', 'sane'))
+  return float(f'{ranking / max(losses["kl"], _SMALLEST_KL):.2g}')
 
 
 def contains(distribution, value: Any) -> bool:

@@ -316,7 +316,7 @@ class BlockTrainer:
       if not largest <= _MAX_VALUE:
         raise self._diverged(epoch, f'representations have values of {largest:.3g}')
 
-  def _plan(self, epoch: int):
+  def plan(self, epoch: int):
     """Order of the pairs [num_pairs] and seed [2] of an epoch, as tensors, and its number of steps."""
     context, train = self.context, self._config.train
     counter = (self._config.seed, context.index, epoch)
@@ -335,7 +335,7 @@ class BlockTrainer:
     if scale is None:
       return
     if 'kd_scale' not in state:
-      order, seed, total_steps = self._plan(epoch)
+      order, seed, total_steps = self.plan(epoch)
       trial = min(_TRIAL_STEPS, total_steps)
       measured = min(_MEASURED_STEPS, trial)
       variables = [*self.step.variables, *self.model.optimizer.variables()]
@@ -357,7 +357,7 @@ class BlockTrainer:
   def _steps(self, epoch: int, state) -> Dict[str, float]:
     """Runs all steps of an epoch; returns the mean of each loss."""
     context, config = self.context, self._config
-    order, seed, total_steps = self._plan(epoch)
+    order, seed, total_steps = self.plan(epoch)
     # The block's first step, before any update, is what later losses are compared with.
     first, stretch, totals = 0, 4 if epoch else 1, np.zeros([])
     with tqdm.tqdm(total=len(context.users), unit=' pairs', unit_scale=True, leave=False,

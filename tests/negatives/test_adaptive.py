@@ -214,11 +214,13 @@ def test_evidence_shift_is_the_posterior_mean_minus_the_long_run():
   np.testing.assert_array_equal(real, [True, False])
 
 
-def test_probabilities_follow_their_definition():
+@pytest.mark.parametrize('size', [20, 55])
+def test_probabilities_follow_their_definition(size):
+  """Reservoirs of 55 items are not full: nobody has that many left."""
   log = logs.random_log(rows=900, users=30, items=60, categories=4)
   config = resolved(logs.tiny_config(
       sampler='sane', clusters='categories', sane_variant='adaptive', sane__strength=2.,
-      sane__temperature=.05))
+      sane__temperature=.05, sane__size=size))
   context = logs.context_of(log, 2, dim=6)
   sampler = Sane(config, context, (0, 2))
   vectors = [tf.random.stateless_normal([n, 6], [0, n]) for n in (context.num_users, context.num_items)]
@@ -237,12 +239,27 @@ def test_probabilities_follow_their_definition():
     shift, real = evidence.evidence_shift(now[None].astype(float), long_run[None], 3.)
     shift = shift[0] * (real[0] and history.sum() > 0)
     moved += bool(shift.any())
-    items = sampler.items.numpy()[slot]
+    count = sampler.table.count.numpy()[slot]
+    items = sampler.items.numpy()[slot][:count]
     tilt = np.exp(-shift / .05)[category[items]]
-    held = (sampler.items.numpy()[:, :, None] == items).any(axis=1)
+    valid = np.arange(sampler.size) < sampler.table.count.numpy()[:, None]
+    held = ((sampler.items.numpy()[:, :, None] == items) & valid[:, :, None]).any(axis=1)
     weight = (1. + 2. * tilt / tilt.mean()) / (held.T @ context.positives.degree[sampler.users.numpy()])
-    np.testing.assert_allclose(found['probability'][slot], weight / weight.sum(), rtol=1e-4)
+    np.testing.assert_allclose(found['probability'][slot][:count], weight / weight.sum(), rtol=1e-4)
+    assert not found['probability'][slot][count:].any()
   assert 0 < moved < number
+
+
+def test_however_cold_the_prior_probabilities_are_numbers():
+  config = resolved(logs.tiny_config(sampler='sane', clusters='categories', sane_variant='adaptive',
+                                     sane__temperature=1e-4))
+  context = logs.context_of(logs.random_log(rows=900, users=30, items=60, categories=4), 2, dim=6)
+  sampler = Sane(config, context, (0, 2))
+  sampler.refresh(*(tf.random.stateless_normal([n, 6], [0, n]) for n in (context.num_users, context.num_items)), 0)
+  sampler.shift.concentration.assign(3.)
+  found = sampler.explain(0, len(sampler.users))
+  assert np.abs(found['shift']).max() > .1
+  np.testing.assert_allclose(found['probability'].sum(axis=1), 1., rtol=1e-5)
 
 
 @pytest.mark.parametrize('block', [1, 2, 3])
@@ -365,3 +382,17 @@ def test_checkpoints_of_version_0_1_still_open(tmp_path):
   assert fresh.first_rank == sampler.first_rank
   for one, other in zip(fresh.variables, sampler.variables):
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize('exclude', [True, False])
+def test_a_learned_band_counts_ranks_among_what_a_reservoir_may_hold(exclude, monkeypatch):
+  config = resolved(logs.tiny_config(sampler='sane', clusters='categories', sane_variant='adaptive',
+                                     sane__exclude_history=exclude))
+  context = logs.context_of(logs.random_log(rows=900, users=30, items=60, categories=4), 2, dim=6)
+  sampler, asked = Sane(config, context, (0, 2)), []
+  pair_ranks = evidence.pair_ranks
+  monkeypatch.setattr(evidence, 'pair_ranks', lambda *values: (asked.append(values[4]), pair_ranks(*values))[1])
+  sampler.study(lambda: [tf.random.stateless_normal([n, 6], [0, n])
+                         for n in (context.num_old_users, context.num_old_items)])
+  old = context.before.cut(context.num_old_users, context.num_old_items).matrix().toarray()
+  np.testing.assert_array_equal(asked[0].matrix().toarray() > 0, (old > 0) & exclude)

@@ -29,8 +29,7 @@ def _oracle(context, config, user_vectors, item_vectors, category, user):
   now, before = histogram(block), histogram(previous)
   shift = (now / now.sum() - before / before.sum()
            if now.sum() and before.sum() else np.zeros(clusters))
-  size = min(options.size, context.num_items - first + 1)
-  alpha = options.strength * size * scipy.special.softmax(
+  alpha = options.strength * len(reservoir) * scipy.special.softmax(
       options.prior_sign * shift / options.temperature)
   counts = np.bincount(category[reservoir], minlength=clusters)
   theta = (alpha + counts) / (alpha + counts).sum()
@@ -41,7 +40,9 @@ def _oracle(context, config, user_vectors, item_vectors, category, user):
 
 @pytest.fixture(name='setting', params=[
     {}, {'sane__exclude_history': True}, {'sane__start_rank': 1},
-    {'sane__strength': 3., 'sane__temperature': .2}, {'sane__prior_sign': 1}])
+    {'sane__strength': 3., 'sane__temperature': .2}, {'sane__prior_sign': 1},
+    # More than there are: some reservoirs are not full.
+    {'sane__strength': 3., 'sane__size': 58, 'sane__exclude_history': True}])
 def setting_fixture(request):
   log = logs.random_log(rows=900, users=30, items=60, categories=4)
   config = resolved(logs.tiny_config(

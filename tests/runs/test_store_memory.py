@@ -7,7 +7,7 @@ import tensorflow as tf
 from graphsane_tf.evaluation import ranking
 from graphsane_tf.memory import mixing, statistics
 from graphsane_tf.recommender import Recommender
-from graphsane_tf.runs import gate, store as stores, updating
+from graphsane_tf.runs import attempt, gate, store as stores, updating
 from graphsane_tf.training import assembly, scoring
 from tests import store_files
 
@@ -108,3 +108,21 @@ def test_updates_bring_the_memory_up_to_date_and_learn_how_to_mix(tmp_path):
 
 def _vectors(model):
   return model.backbone.representer(model.graph)()
+
+
+def test_an_update_knows_how_yesterdays_version_mixes(tmp_path, monkeypatch):
+  days = store_files.write_days(tmp_path)
+  path, before = tmp_path / 'shop', []
+  updating.create(path, days['history'], store_files.config(memory='ease'), say=QUIET)
+  store = stores.Store(path)
+  served = mixing.Mixture(**store.manifest()['mixture'])
+  trainer = attempt.BlockTrainer
+
+  def noted(*values, **named):
+    before.append(named['before'].mixture)
+    return trainer(*values, **named)
+
+  monkeypatch.setattr(attempt, 'BlockTrainer', noted)
+  updating.update(store, days['monday'], say=QUIET)
+  assert before and set(before) == {served}
+  assert served != mixing.default(True, served.half_age)

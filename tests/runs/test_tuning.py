@@ -52,6 +52,28 @@ def test_beta_makes_the_terms_equal(tmp_path):
       resolved(config), base.context(1), model, tmp_path / 'none')) is None
 
 
+def test_beta_goes_with_any_ranking_loss():
+  assert tuning.matching_beta({'softmax': 6., 'sane': 1., 'kl': .01}) == 700
+  assert tuning.matching_beta({'bpr': 6., 'sane': 1., 'l2': 3., 'kl': .01}) == 700
+
+
+def test_first_losses_are_those_of_the_first_step(tmp_path):
+  config = _config(sampler='sane', train__loss='softmax', train__batch_size=64)
+  base = incremental.IncrementalRun(config, _LOG, tmp_path / 'base', log=lambda line: None)
+  base.run([0])
+  model, context = base.load_model(0), base.context(1)
+  losses = tuning.first_losses(resolved(config), context, model, tmp_path / 'none')
+  trainer = tuning.BlockTrainer(resolved(config), context, model, tuning.BlockStore(tmp_path / 'own', 1),
+                                lambda line: None)
+  trainer.sampler.refresh(*trainer.represent(), 0)
+  order, seed, _ = trainer.plan(0)
+  sums = trainer.run_steps(order, seed, 0, 1).numpy()
+  first = dict(zip(trainer.step.loss_names, sums))
+  # The same pairs, with other draws of negatives: the loss of the clusters draws none.
+  np.testing.assert_allclose(losses['kl'] * config.clustering.beta, first['kl'], rtol=1e-4)
+  assert 'softmax' in losses
+
+
 def test_interrupted_search_goes_on_and_tests_once(tmp_path, monkeypatch):
   rows = []
   evaluate = incremental.IncrementalRun.evaluate

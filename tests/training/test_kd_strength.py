@@ -49,7 +49,7 @@ def test_the_measured_ratio_is_the_one_asked_for(tmp_path, kd, ranking, moved, c
     np.testing.assert_array_equal(variable, value)
   assert state['kd_scale'] == float(trainer.step.kd_scale) != 1.
   # The twin makes the same steps with the weights as they are configured; the ratio is that at their end.
-  order, seed, total = twin._plan(0)
+  order, seed, total = twin.plan(0)
   twin.run_steps(order, seed, 0, total)
   for variable, value in zip(trainer.step.variables, twin.step.variables):
     variable.assign(value)

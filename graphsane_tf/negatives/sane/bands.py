@@ -4,6 +4,7 @@ from typing import Any, Callable, Dict
 import tensorflow as tf
 
 from graphsane_tf.evaluation import ranking
+from graphsane_tf.graph import csr
 from graphsane_tf.negatives.ranked import start_rank
 from graphsane_tf.negatives.sane import evidence
 from graphsane_tf.random import host_generator
@@ -68,18 +69,20 @@ class LearnedBand(FixedBand):
     return int(self.first.numpy())
 
   def study(self, before, scorer=ranking.DotProduct):
-    """Learns the band from the old model's ranks of the block's items among unobserved ones."""
+    """Learns the band from the old model's ranks of the block's items among those that were not taken before."""
     context = self._context
     user_vectors, item_vectors = before()
     num_users, num_items = len(user_vectors), len(item_vectors)
-    users, items, taken = context.block.rows(), context.block.indices, context.before
-    known = (users < num_users) & (items < num_items) & ~taken.contains(users, items)
+    users, items = context.block.rows(), context.block.indices
+    known = (users < num_users) & (items < num_items) & ~context.before.contains(users, items)
     if not known.any():
       return
     users, items, counted = evidence.sampled_pairs(
         host_generator(*self._seed, name='risk'), users[known], items[known])
-    ranks = evidence.pair_ranks(user_vectors, item_vectors, users, items,
-                                taken.cut(num_users, num_items), scorer)
+    # Ranks are counted among the items that a reservoir may hold.
+    left_out = context.before.cut(num_users, num_items) if self._options.exclude_history else csr.from_pairs(
+        users[:0], items[:0], num_users, num_items)
+    ranks = evidence.pair_ranks(user_vectors, item_vectors, users, items, left_out, scorer)
     self.risk = evidence.risk_curve(ranks, counted, num_items)
     first = self.risk.first_rank(self._options.max_risk)
     # A risk that does not fall earlier than that belongs to a model that knows nothing of the block.

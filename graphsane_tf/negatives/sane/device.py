@@ -28,11 +28,12 @@ def _shares(weight: tf.Tensor) -> tf.Tensor:
   return tf.math.divide_no_nan(weight, tf.reduce_sum(weight, axis=1, keepdims=True))
 
 
-def printed_prior(current: tf.Tensor, previous: tf.Tensor, options, size: int) -> tf.Tensor:
-  """alpha [n, K] from histograms [n, K], equations 5 and 6; `options` is config.sane."""
+def printed_prior(current: tf.Tensor, previous: tf.Tensor, options, count: tf.Tensor) -> tf.Tensor:
+  """alpha [n, K] of histograms [n, K] and reservoirs of [n] items, equations 5 and 6; `options` is config.sane."""
   known = tf.reduce_any(current > 0., axis=1, keepdims=True) & tf.reduce_any(previous > 0., axis=1, keepdims=True)
   shift = tf.where(known, _shares(current) - _shares(previous), 0.)
-  return options.strength * size * tf.nn.softmax(options.prior_sign * shift / options.temperature)
+  strength = tf.cast(options.strength * tf.cast(count[:, None], tf.float64), tf.float32)
+  return strength * tf.nn.softmax(options.prior_sign * shift / options.temperature)
 
 
 def cumulative(items: tf.Tensor, count: tf.Tensor, category: tf.Tensor, current: tf.Tensor, previous: tf.Tensor,
@@ -58,7 +59,7 @@ def cumulative(items: tf.Tensor, count: tf.Tensor, category: tf.Tensor, current:
   counts = _counts(tf.zeros_like(cell), cell, valid, 1, num_rows * num_categories)
   counts = tf.reshape(counts, [num_rows, num_categories])
   theta = tf.ones_like(counts) if options.uniform_theta else _shares(
-      printed_prior(current, previous, options, size) + counts)
+      printed_prior(current, previous, options, count) + counts)
   chance = valid * tf.gather(tf.reshape(theta, [-1]), cell)
   if weight is not None:
     chance *= tf.gather(weight, items)

@@ -18,13 +18,18 @@ def interest_shift(current: np.ndarray, previous: np.ndarray) -> np.ndarray:
   return np.where(known, shares(current) - shares(previous), np.float32(0.))
 
 
-def prior(shift: np.ndarray, strength: float, size: float, temperature: float = 1.,
+def strengths(strength: float, size: np.ndarray) -> np.ndarray:
+  """lambda Q, float32 as `size`."""
+  return np.asarray(strength * np.asarray(size, np.float64), np.float32)
+
+
+def prior(shift: np.ndarray, strength: float, size: np.ndarray, temperature: float = 1.,
           sign: int = -1) -> np.ndarray:
-  """alpha = lambda Q softmax(-shift), equation 6, [n, K].
+  """alpha = lambda Q softmax(-shift), equation 6, [n, K]; `size` [n, 1] or a number is Q.
 
   The equations of the posterior in the paper drop the minus; it belongs everywhere.
   """
-  return strength * size * scipy.special.softmax(sign * shift / temperature, axis=1)
+  return strengths(strength, size) * scipy.special.softmax(sign * shift / temperature, axis=1)
 
 
 def posterior_mean(alpha: np.ndarray, counts: np.ndarray) -> np.ndarray:

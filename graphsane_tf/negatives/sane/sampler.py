@@ -155,7 +155,7 @@ class Sane(NegativeSampler):
     held = np.arange(self.size) < self.table.count[start:stop].numpy()[:, None]
     weight = valid = held.astype(np.float32)
     counts = self.interests.count_reservoir(items, valid)
-    shift, alpha = self.shift.prior(current, previous, counts, self.size)
+    shift, alpha = self.shift.prior(current, previous, counts, valid.sum(axis=1, keepdims=True))
     if self.config.sane.uniform_theta:
       theta = item_theta = np.full_like(alpha, 1. / alpha.shape[1])
     else:

@@ -35,14 +35,14 @@ class PrintedShift(tf.Module):
     """Learns what it needs, once the block's first categories are there."""
 
   def prior(self, current: np.ndarray, previous: np.ndarray, counts: np.ndarray,
-            size: int) -> Tuple[np.ndarray, np.ndarray]:
+            size: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     """The shift and the prior of some users.
 
     Args:
       current: [n, K] interactions in the block.
       previous: [n, K] interactions in `earlier`.
       counts: [n, K] items of the reservoirs by category, c.
-      size: |Q|.
+      size: [n, 1] items of the reservoirs, |Q| where they are full.
 
     Returns:
       shift [n, K] and alpha [n, K].
@@ -105,8 +105,10 @@ class EvidenceShift(PrintedShift):
     shift, real = evidence.evidence_shift(current, long_run, float(self.concentration.numpy()))
     real &= (current.sum(axis=1) > 0) & (previous.sum(axis=1) > 0)
     shift = np.where(real[:, None], shift, 0.).astype(np.float32)
-    tilt = np.exp(options.prior_sign * shift / options.temperature)
-    return shift, options.strength * size * posterior.shares(counts * tilt)
+    exponent = np.where(counts > 0., options.prior_sign * shift / options.temperature, -np.inf)
+    # The largest is 1: however cold, nothing overflows.
+    tilt = np.exp(exponent - np.maximum(exponent.max(axis=1, keepdims=True), np.finfo(np.float32).min))
+    return shift, posterior.strengths(options.strength, size) * posterior.shares(counts * tilt)
 
   def item_theta(self, theta, counts):
     return theta / np.where(counts > 0., counts, np.inf)
