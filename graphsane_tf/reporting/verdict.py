@@ -35,7 +35,7 @@ CLAIMS = (
     *(Claim(f'{row.label} improves fine-tuning', 'main', (row.label,), '% to Fine Tune') for row in methods.DISTILLERS),
     Claim('SANE as printed (ranks 1 to 100) improves SGCT', 'variants', ('SGCT-SANE paper',)),
     Claim('SANE, adaptive, improves SGCT', 'variants', ('SGCT-SANE adaptive',)),
-    Claim('SGCT + SANE improves a strong model', 'peers', ('SGCT-SANE adaptive',)),
+    Claim('SGCT + SANE improves LightGCN with the softmax', 'peers', ('SGCT-SANE adaptive',)),
     Claim('the prior helps users whose interests move', 'movers', ('real shift', 'adaptive'), '% to no prior'))
 
 
