@@ -90,7 +90,7 @@ class Figures:
         patch.set_facecolor(_COLOURS[1] if label in marked else _COLOURS[5])
         patch.set_alpha(.6)
       axis.set_yticks(np.arange(1, len(order) + 1), order)
-      axis.set_xlabel(f'rank (1 is best); orange: {what}; triangle: mean')
+      axis.set_xlabel(f'rank (1 is best)\norange: {what}; triangle: mean')
       return canvas
     return self._svg(draw)
 
@@ -109,6 +109,10 @@ class Figures:
       seconds = [row['seconds'] for row in rows]
       if max(seconds) > 8 * max(min(seconds), 1e-9):
         axis.set_xscale('log')
+        axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, place: f'{value:g}'))
+        # Powers of ten would be formulas.
+        axis.xaxis.set_minor_formatter(ticker.NullFormatter())
       axis.set(xlabel='training seconds a block', ylabel='test Recall@20, average')
       canvas.legend(*axis.get_legend_handles_labels(), loc='outside lower center', ncols=2)
       return canvas

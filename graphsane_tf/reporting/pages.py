@@ -2,20 +2,22 @@
 import collections
 import pathlib
 import re
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
-from graphsane_tf.reporting import machine, outputs
+from graphsane_tf.reporting import figures, machine, outputs
 from graphsane_tf.reporting.comparison import FinishedGrid
 from graphsane_tf.reporting.tables import Shown
 
+# Of a page's picture, in pixels.
+_PICTURE_WIDTH = 520
 # What a reader needs to know of a machine.
 _MACHINE = ('cores', 'memory', 'processor', 'python', 'tensorflow')
 
 
 def write(folder, shown: Shown, done: FinishedGrid, command: str) -> pathlib.Path:
-  """Writes a table as <stem>.md.
+  """Writes a table as <stem>.md, and its pictures as <stem>.svg, <stem>-2.svg, ... where the paper has a figure.
 
   Args:
     folder: of the pages.
@@ -25,12 +27,13 @@ def write(folder, shown: Shown, done: FinishedGrid, command: str) -> pathlib.Pat
   """
   datasets = [shown.dataset] if shown.dataset else done.datasets
   cells = {cell for dataset in datasets for row in shown.source.rows for cell in done.of(dataset, row).values()}
+  pictures = shown.source.pictures(figures.Figures(), shown) if shown.source.figure else []
   return write_tables(pathlib.Path(folder) / f'{shown.stem}.md', shown.title, command, [shown.table], shown.note,
-                      [done.results(cell) for cell in cells])
+                      [done.results(cell) for cell in cells], pictures)
 
 
 def write_tables(path: pathlib.Path, title: str, command: str, tables: Sequence[Dict[str, Any]], note: str,
-                 results: Sequence[Dict[str, Any]]) -> pathlib.Path:
+                 results: Sequence[Dict[str, Any]], pictures: Sequence[Tuple[str, str]] = ()) -> pathlib.Path:
   """Writes a page of tables.
 
   Args:
@@ -40,11 +43,16 @@ def write_tables(path: pathlib.Path, title: str, command: str, tables: Sequence[
     tables: 'heads' and 'cells' of each.
     note: below them.
     results: of the runs behind them, which tell version and commit.
+    pictures: SVG and caption of each, above the tables; files beside the page.
   """
+  files.make_directory(path.parent)
   lines = [f'# {title}', '', '```bash', command, '```', '']
+  for number, (svg, caption) in enumerate(pictures, start=1):
+    place = path.with_name(f'{path.stem}{f"-{number}" if number > 1 else ""}.svg')
+    files.write_text(place, svg.replace('<svg', f'<svg width="{_PICTURE_WIDTH}"', 1) + '\n')
+    lines += [f'![{caption}]({place.name})', '']
   for table in tables:
     lines += [*_table(table), '']
-  files.make_directory(path.parent)
   files.write_text(path, '\n'.join([*lines, note, '', made(results)]) + '\n')
   return path
 

@@ -1,6 +1,7 @@
 """Tables as pages of the documentation, and what they say together."""
 import pathlib
 import shutil
+import xml.etree.ElementTree
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from graphsane_tf import files
 from graphsane_tf.errors import UserError
 from graphsane_tf.evaluation import significance
-from graphsane_tf.reporting import comparison, pages, tables, verdict
+from graphsane_tf.reporting import comparison, figures, pages, tables, verdict
 from graphsane_tf.runs import grid
 from tests.reporting import fake_grid
 
@@ -20,7 +21,7 @@ MARKED = '# Page\n\n<!-- {0}: it -->\nold\n<!-- end of {0} -->\nrest\n'
 def _folder(tmp_path_factory):
   """Pages of three kinds of tables, of a grid whose runs were made at two commits."""
   place = tmp_path_factory.mktemp('pages')
-  selected = tables.select(['main', 'peers', 'movers'])
+  selected = tables.select(['main', 'peers', 'movers', 'metrics'])
   cells = grid.cells(tables.rows_of(selected), {'drift': ['--dataset=drift']}, 3, place / 'grid')
   for cell in cells:
     fake_grid.write_cell(cell)
@@ -44,6 +45,21 @@ def test_a_page_has_its_command_and_the_code_of_its_runs(folder):
           in text), text
   table = pages.read(folder[0] / 'main-drift.md')
   assert table['heads'][0] == 'method' and len(table['cells']) == count
+
+
+def test_a_page_of_what_the_paper_draws_has_the_picture(folder):
+  place = folder[0]
+  assert sorted(path.name for path in place.glob('*.svg')) == ['metrics-ranks-drift.svg']
+  assert '](metrics-ranks-drift.svg)' in (place / 'metrics-ranks-drift.md').read_text()
+  root = xml.etree.ElementTree.parse(place / 'metrics-ranks-drift.svg').getroot()
+  assert root.tag.endswith('svg') and root.get('width') == '520' and root.get('viewBox')
+
+
+def test_seconds_on_a_logarithmic_axis_are_numbers():
+  rows = [{'label': name, 'seeds': 1, 'average': .1, 'low': None, 'high': None, 'seconds': seconds}
+          for name, seconds in (('a', 1.5), ('b', 3.), ('c', 45.))]
+  drawn = figures.Figures().recall_against_time(rows)
+  assert 'mathdefault' not in drawn and all(f'<!-- {tick} -->' in drawn for tick in (2, 5, 10, 20))
 
 
 def test_ours_against_the_best_simple_model(folder):

@@ -47,6 +47,7 @@ class Table:
     published: stems of the files in graphsane_tf/reporting/paper_results with its numbers, the first that has a value
       counts.
     in_paper: whether it is one of the paper's, which `--what=all` means.
+    figure: whether the paper shows it as a picture; its pages then have that, too.
     costs: whether it shows what the way to the best epoch took: epochs, seconds, rebuilds of the sampler.
     told: how the report names a change in its sentences, with {label} and {partner} of the row.
   """
@@ -55,6 +56,7 @@ class Table:
   reference: Row
   published: Tuple[str, ...] = ()
   in_paper: bool = False
+  figure: bool = False
   costs: bool = False
   told: str = '{label} changes {partner}'
 

@@ -170,6 +170,7 @@ class Metrics(Table):
   rows = Main.rows
   published = ('metric_ranks',)
   in_paper = True
+  figure = True
   # Rows with a partner, and before each the partner.
   with_partner = tuple(row for row in Main.rows if row.partner)
   pairs = tuple(side for row in with_partner for side in (row.partner, row))

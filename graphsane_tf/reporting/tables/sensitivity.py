@@ -30,6 +30,7 @@ class Sensitivity(Table):
   curves: Curves = {}
   symbol = ''
   in_paper = True
+  figure = True
 
   def _points(self, shown):
     """Curve to value to line, of the rows that are finished."""

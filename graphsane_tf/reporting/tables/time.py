@@ -14,6 +14,7 @@ class Time(Table):
   rows = (FINE_TUNE, *samplers.ROWS, FULL)
   reference = FULL
   in_paper = True
+  figure = True
   costs = True
 
   def pictures(self, drawn, shown):
