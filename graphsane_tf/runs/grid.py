@@ -68,7 +68,7 @@ class Cell:
   @property
   def command(self) -> List[str]:
     shared = [] if self.alone else ['--block=0'] if self.base is None else [f'--base_from={self.base}']
-    # Tables ask no SavedModel, and those of a small cell take as long as a block's training.
+    # Tables ask no SavedModel, and making them takes seconds a block.
     return [sys.executable, '-m', 'graphsane_tf', 'run', *self.flags, *shared, '--noexport',
             f'--workdir={self.folder}']
 
