@@ -18,8 +18,11 @@ import tensorflow as tf
 
 from graphsane_benchmark import processes
 from graphsane_benchmark.figures import Figure, compare
+from graphsane_tf.configs import tiny
+from graphsane_tf.data.interactions import Interactions
 from graphsane_tf.graph import csr
 from graphsane_tf.random import host_generator
+from graphsane_tf.runs import incremental
 from graphsane_tf.serving import export
 
 _USERS, _DIMENSION, _SEEN, _WEIGHTS, _K = 2000, 128, 50, 100, 20
@@ -94,6 +97,28 @@ def serving_section(num_items: int, repeats: int, seconds: float = 3.) -> Iterat
     yield from _called(paths, arrays, repeats, seconds, common)
     # The server has the vectors once more.
     yield from _over_http(paths['vectors'], seconds, common)
+
+
+def sampler_section(log: Interactions, repeats: int) -> Iterator[Figure]:
+  """Latency of a model that was trained with SANE's reservoir, against one that was not.
+
+  Args:
+    log: what both are trained on, for one epoch a block.
+    repeats: rounds of each comparison.
+  """
+  asked: Dict[str, Any] = {}
+  with tempfile.TemporaryDirectory() as folder:
+    for sampler in ('sane', 'uniform'):
+      config = tiny.get_config()
+      config.update_from_flattened_dict({'sampler': sampler, 'train.epochs': 1, 'train.base_epochs': 1})
+      place = pathlib.Path(folder) / sampler
+      incremental.run(config, log, place, blocks=[0, 1], log=lambda line: None)
+      asked[sampler] = tf.saved_model.load(str(place / 'export' / '1')).signatures['serving_default']
+    for batch in _BATCHES:
+      users, k = tf.constant(np.resize(log.user_ids, batch).astype(str)), tf.constant(_K)
+      calls = [lambda ask=asked[sampler]: ask(user_id=users, k=k) for sampler in ('sane', 'uniform')]
+      yield compare(*calls, repeats, section='sampler_latency', shape=log.name, turns=20,
+                    name=f'SavedModel trained with SANE against uniform negatives, batch {batch}')
 
 
 def _called(paths: Dict[str, pathlib.Path], arrays: Dict[str, Any], repeats: int, seconds: float,

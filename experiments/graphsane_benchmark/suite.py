@@ -61,6 +61,7 @@ class Suite:
         'implicit': on(('gowalla',) if quick else ('gowalla', 'lightgcn'), peers.implicit_section),
         'serving': [lambda items=items: serving.serving_section(items, repeats)
                     for items in _ITEMS[:1 if quick else None]],
+        'sampler_latency': [lambda: serving.sampler_section(drift.generate('small'), repeats)],
         'memory_cost': [lambda shape=shape: memory.cost_section(shape)
                         for shape in memory.SHAPES[:2 if quick else None]],
         'index': [lambda: catalogues.index_section(*[catalogues.ITEMS[:2]] if quick else [])],

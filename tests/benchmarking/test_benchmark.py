@@ -155,6 +155,13 @@ def test_sampler_sections(log):
 
 
 @pytest.mark.slow
+def test_latency_with_and_without_sane(log):
+  found = list(serving.sampler_section(log, 1))
+  assert [figure.name.rpartition(' ')[2] for figure in found] == ['1', '256']
+  assert all(figure.ratio > 0 for figure in found)
+
+
+@pytest.mark.slow
 def test_block_section(log):
   figure, = training.block_section(log, 2, epochs=1)
   assert figure.ratio > 0 and figure.target == ('<=', .2) and 'block 2, 1 epochs' in figure.note
