@@ -305,7 +305,7 @@ class Tuner:
              ['validation Recall@20 of the starting values', start],
              ['test Recall@20', results['average']['recall@20']]]
     fields = list(self._space)
-    tried = [[*(trial.params[name] for name in fields), trial.user_attrs['beta'], trial.value]
+    tried = [[*(trial.params.get(name) for name in fields), trial.user_attrs['beta'], trial.value]
              for trial in ended if trial.value is not None]
     return {'heads': ['chosen', 'value'], 'cells': rows,
             'tried': {'heads': [*fields, 'clustering.beta', 'validation Recall@20'],

@@ -75,3 +75,4 @@ def test_the_grid_has_the_values_of_the_sensitivity_tables():
 def test_a_base_block_of_ten_blocks_is_advised(base, blocks, note):
   log = logs.random_log(rows=900, users=40, items=60)
   assert bool(tuning.size_note(BlockStream(log, base, blocks))) == note
+  assert [row[-1] for row in found['tried']['cells']] == [.3, .2, .1]
