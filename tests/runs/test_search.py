@@ -58,6 +58,7 @@ def test_the_report_of_a_search(tmp_path):
   assert (found['validation'], found['start'], found['test']) == (.3, .2, {'recall@20': .25})
   assert (found['trials'], found['pruned']) == (3, 1)
   assert cells['test Recall@20'] == .25
+  assert [row[-1] for row in found['tried']['cells']] == [.3, .2, .1]
   assert cells['validation Recall@20'] == .3
   assert cells['validation Recall@20 of the starting values'] == .2
 
@@ -75,4 +76,3 @@ def test_the_grid_has_the_values_of_the_sensitivity_tables():
 def test_a_base_block_of_ten_blocks_is_advised(base, blocks, note):
   log = logs.random_log(rows=900, users=40, items=60)
   assert bool(tuning.size_note(BlockStream(log, base, blocks))) == note
-  assert [row[-1] for row in found['tried']['cells']] == [.3, .2, .1]
