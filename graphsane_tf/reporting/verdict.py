@@ -53,6 +53,13 @@ def line(folder, kind: str, log: str, label: Sequence[str]) -> Optional[Dict[str
   return next((dict(zip(table['heads'], cells)) for cells in table['cells'] if cells[:len(label)] == list(label)), None)
 
 
+def _method(folder, kind: str, log: str, label: str) -> Dict[str, str]:
+  """The line of a method, {} if it was not run; a simple model is the same in every table that has it."""
+  kinds = (kind, 'main') if label in SIMPLE else (kind,)
+  found = (line(folder, one, log, (label,)) or {} for one in kinds)
+  return next((one for one in found if one.get('average')), {})
+
+
 def _number(text: Optional[str]) -> Optional[float]:
   return float(text) if text else None
 
@@ -72,7 +79,7 @@ def against_peers(folder) -> Dict[str, Any]:
            'untouched base', 'seeds']
   cells = []
   for log in logs(folder):
-    found = {label: line(folder, 'peers', log, (label,)) or {}
+    found = {label: _method(folder, 'peers', log, label)
              for label in (*SIMPLE, STRONG, WITHOUT_MEMORY, UNTOUCHED)}
     value = {label: _number(entry.get('average')) for label, entry in found.items()}
     simple = {label: average for label, average in value.items() if label in SIMPLE and average}
@@ -115,7 +122,7 @@ def claims(folder) -> Dict[str, Any]:
 def short(folder) -> Dict[str, Any]:
   """Heads and cells of the README's table: average Recall@20."""
   names = logs(folder)
-  cells = [[text, *((line(folder, kind, log, (label,)) or {}).get('average', '') for log in names)]
+  cells = [[text, *(_method(folder, kind, log, label).get('average', '') for log in names)]
            for kind, label, text in ROWS]
   return {'heads': ['average test Recall@20', *names], 'cells': [row for row in cells if any(row[1:])]}
 

@@ -1,5 +1,6 @@
 """Tables as pages of the documentation, and what they say together."""
 import pathlib
+import re
 import shutil
 import xml.etree.ElementTree
 
@@ -53,6 +54,18 @@ def test_a_page_of_what_the_paper_draws_has_the_picture(folder):
   assert '](metrics-ranks-drift.svg)' in (place / 'metrics-ranks-drift.md').read_text()
   root = xml.etree.ElementTree.parse(place / 'metrics-ranks-drift.svg').getroot()
   assert root.tag.endswith('svg') and root.get('width') == '520' and root.get('viewBox')
+
+
+def test_a_simple_model_that_one_table_lacks_is_taken_from_the_main_table(folder, tmp_path):
+  place = tmp_path / 'results'
+  shutil.copytree(folder[0], place)
+  page, ease = place / 'peers-drift.md', verdict.line(place, 'main', 'drift', ('EASE',))['average']
+  lines = page.read_text().splitlines()
+  page.write_text('\n'.join(re.sub(r'[^|]+', ' ', text.removeprefix('| EASE |')).join(['| EASE |', ''])
+                            if text.startswith('| EASE |') else text for text in lines) + '\n')
+  assert verdict.line(place, 'peers', 'drift', ('EASE',))['average'] == ''
+  table = verdict.short(place)
+  assert [row[1] for row in table['cells'] if row[0].startswith('EASE')] == [ease]
 
 
 def test_seconds_on_a_logarithmic_axis_are_numbers():
