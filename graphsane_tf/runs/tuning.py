@@ -1,4 +1,4 @@
-"""The deployment appendix as a tool: beta from the first step, the rest by a search."""
+"""Searches on validation rows: over SANE's values, or as the deployment appendix has it, with a matched beta."""
 import dataclasses
 import hashlib
 import itertools
@@ -27,10 +27,11 @@ from graphsane_tf.blocks.context import BlockContext
 from graphsane_tf.blocks.stream import BlockStream
 from graphsane_tf.training.store import BlockStore
 
-# Fields searched: K, |Q|, lambda, N2 (N1 is what it leaves of the negatives), the reservoir's first
+# Fields searched: K, beta, |Q|, lambda, N2 (N1 is what it leaves of the negatives), the reservoir's first
 # rank, the learning rate of incremental blocks.
 SPACE = {
     'clustering.num_clusters': optuna.distributions.IntDistribution(5, 25, step=5),
+    'clustering.beta': optuna.distributions.FloatDistribution(1e-3, 100., log=True),
     'sane.size': optuna.distributions.CategoricalDistribution((50, 100, 300)),
     'sane.strength': optuna.distributions.FloatDistribution(.1, 10., log=True),
     'train.num_sampler_negatives': optuna.distributions.IntDistribution(1, 5),
@@ -45,8 +46,9 @@ GRID: Dict[str, Sequence[Any]] = {'clustering.num_clusters': (5, 10, 15, 20, 25)
 _ADVISED = 10
 NOTE = ('Validation: mean Recall@20 over the first halves of the blocks after each trained one; '
         'this alone chooses. The test result (second halves) is measured once, for the chosen '
-        'values. beta is not searched: it makes the KL term as large as the ranking loss in the '
-        'first step of block 1.')
+        'values.')
+MATCHED = (' beta is not searched: it makes the KL term as large as the ranking loss in the first step of '
+           'block 1.')
 # Below this KL the clusters are as sure as they get, and beta would grow without bound.
 _SMALLEST_KL = 1e-6
 _ENDED = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
@@ -218,8 +220,10 @@ class Tuner:
 
   def _trial_config(self, params: Dict[str, Any], base: incremental.IncrementalRun,
                     model: Model) -> config_dict.ConfigDict:
-    """The configuration of a trial: its values, and the beta that goes with them."""
+    """The configuration of a trial: its values, and the beta that goes with them unless it is one of these."""
     config = self._with(params)
+    if 'clustering.beta' in self._space:
+      return config
     saved = self.folder / 'trials' / _digest(params) / 'config.json'
     if saved.exists():
       config.clustering.beta = folder_lib.read_identity(saved.parent)['config']['clustering']['beta']
@@ -299,19 +303,21 @@ class Tuner:
     start = next((t.value for t in ended if t.params == self._start()), None)
     rows: List[List[Any]] = [[name, value] for name, value in {**self._backbone, **best.params}.items()]
     train = self._with(best.params).train
+    matched = 'clustering.beta' not in self._space
     rows += [['uniform negatives (N1)', train.num_negatives - train.num_sampler_negatives],
-             ['clustering.beta', best.user_attrs['beta']],
+             *([['clustering.beta', best.user_attrs['beta']]] if matched else []),
              ['validation Recall@20', best.value],
              ['validation Recall@20 of the starting values', start],
              ['test Recall@20', results['average']['recall@20']]]
     fields = list(self._space)
-    tried = [[*(trial.params.get(name) for name in fields), trial.user_attrs['beta'], trial.value]
+    tried = [[*(trial.params.get(name) for name in fields), *([trial.user_attrs['beta']] if matched else []),
+              trial.value]
              for trial in ended if trial.value is not None]
     return {'heads': ['chosen', 'value'], 'cells': rows,
-            'tried': {'heads': [*fields, 'clustering.beta', 'validation Recall@20'],
+            'tried': {'heads': [*fields, *(['clustering.beta'] if matched else []), 'validation Recall@20'],
                       'cells': sorted(tried, key=lambda cells: -cells[-1])},
             'version': results.get('version'), 'commit': results.get('commit'),
-            'note': NOTE, 'validation': best.value,
+            'note': NOTE + (MATCHED if matched else ''), 'validation': best.value,
             'test': results['average'], 'start': start, 'trials': len(ended),
             'pruned': len(study.get_trials(states=_ENDED[1:]))}
 

@@ -117,7 +117,7 @@ def test_interrupted_search_goes_on_and_tests_once(tmp_path, monkeypatch):
 def test_values_that_the_search_cannot_try_are_left_to_it(tmp_path):
   tuner = _tuner(tmp_path / 'tune')
   assert tuner._start() == {  # pylint: disable=protected-access
-      'clustering.num_clusters': 5, 'sane.size': 50, 'sane.strength': 1.,
+      'clustering.num_clusters': 5, 'clustering.beta': .01, 'sane.size': 50, 'sane.strength': 1.,
       'train.num_sampler_negatives': 2, 'sane.start_rank': 201, 'train.learning_rate': 1e-3}
   assert not tuning.contains(tuning.SPACE['sane.size'], 20)
 
