@@ -1,6 +1,7 @@
 """Joins graph model, memory and popularity into one score, with weights that earlier blocks have shown to be right."""
 import dataclasses
-from typing import Dict, List, Optional, Sequence, Tuple
+import functools
+from typing import Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import scipy.sparse
@@ -10,9 +11,15 @@ from graphsane_tf.evaluation import ranking
 from graphsane_tf.graph import csr, topk
 from graphsane_tf.memory.statistics import Statistics
 
+# Weights of which at least this share is not 0, of so many items at most (256 MiB), are multiplied as a dense matrix.
+_DENSE_SHARE, _DENSE_ITEMS = 1 / 32, 1 << 13
 # Users whose items of a block tell how to mix, and scores of them in work at once, in each thread.
 _MAX_USERS = 2048
-_CHUNK_FLOATS = 1 << 22
+_CHUNK_FLOATS = 1 << 20
+
+
+# Item-item weights [num_items, num_items] float32.
+Table = Union[np.ndarray, scipy.sparse.csr_matrix]
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -77,6 +84,12 @@ class Recollection:
   taste: float = 0.
   taste_half_age: float = 0.
 
+  @functools.cached_property
+  def table(self) -> 'Table':
+    """The weights as they are multiplied fastest."""
+    assert self.weights is not None  # Nobody asks without.
+    return quick(self.weights)
+
   def users(self, user_vectors: np.ndarray, item_vectors: np.ndarray) -> np.ndarray:
     """[num_users, D] float32: vectors of users whose scores have a standard deviation of about 1 over all items.
 
@@ -94,26 +107,19 @@ class Recollection:
     recent *= user_scale(recent, item_vectors)[:, None]
     return (long_run + np.float32(self.taste) * recent) / np.float32(1 + self.taste)
 
-  def profile(self, half_age: float, asked: Optional[np.ndarray] = None) -> scipy.sparse.csr_matrix:
+  def profile(self, half_age: float) -> scipy.sparse.csr_matrix:
     """[num_users, num_items] float32: profiles whose scores have a standard deviation of 1 over all items.
 
     Args:
       half_age: of the profiles.
-      asked: [n] users whose rows are wanted; None is all of them.
     """
-    profile, weights = self.statistics.profile(half_age), self.weights
-    if asked is not None:
-      profile = profile[asked]
-    users, items = profile.shape
+    profile, table = self.statistics.profile(half_age), self.table
+    users = profile.shape[0]
     scale = np.zeros(users, np.float32)
 
     def measure(start):
-      scores = profile[start:start + 1024] @ weights
-      rows = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
-      total, squares = (np.bincount(rows, values, scores.shape[0]) for values in (
-          scores.data.astype(np.float64), scores.data.astype(np.float64) ** 2))
-      deviation = np.sqrt(np.maximum(squares / items - (total / items) ** 2, 0))
-      scale[start:start + 1024] = np.where(deviation > 1e-9, 1 / np.maximum(deviation, 1e-9), 0)
+      part = slice(start, start + 1024)
+      scale[part] = row_scale(profile[part] @ table)
 
     parallel.side_by_side(measure, range(0, users, 1024))
     return scaled(profile, scale)
@@ -130,6 +136,33 @@ def scaled(matrix: scipy.sparse.csr_matrix, scale: np.ndarray) -> scipy.sparse.c
                                   matrix.indptr), shape=matrix.shape)
 
 
+def quick(weights: scipy.sparse.csr_matrix) -> Table:
+  """Weights [num_items, num_items] dense, if products with them are faster so and they are few."""
+  items = weights.shape[0]
+  return weights.toarray() if items <= _DENSE_ITEMS and weights.nnz >= _DENSE_SHARE * items * items else weights
+
+
+def _dense(scores: Table) -> np.ndarray:
+  """A product with a `Table` as an array."""
+  return scores if isinstance(scores, np.ndarray) else scores.toarray()
+
+
+def row_scale(scores: Table) -> np.ndarray:
+  """[num_rows] float32: one over the standard deviation of each row of scores, 0 for 0."""
+  if isinstance(scores, np.ndarray):
+    return _inverse(scores.std(axis=1, dtype=np.float64))
+  rows, items = scores.shape
+  row = np.repeat(np.arange(rows), np.diff(scores.indptr))
+  total, squares = (np.bincount(row, values, rows) for values in (
+      scores.data.astype(np.float64), scores.data.astype(np.float64) ** 2))
+  return _inverse(np.sqrt(np.maximum(squares / items - (total / items) ** 2, 0)))
+
+
+def _inverse(deviation: np.ndarray) -> np.ndarray:
+  """float32: one over it, 0 for 0."""
+  return np.where(deviation > 1e-9, 1 / np.maximum(deviation, 1e-9), 0).astype(np.float32)
+
+
 def user_deviation(user_vectors: np.ndarray, item_vectors: np.ndarray) -> np.ndarray:
   """[num_users] float64: standard deviation of each user's dot products with all items."""
   centred = item_vectors.astype(np.float64)
@@ -140,8 +173,7 @@ def user_deviation(user_vectors: np.ndarray, item_vectors: np.ndarray) -> np.nda
 
 def user_scale(user_vectors: np.ndarray, item_vectors: np.ndarray) -> np.ndarray:
   """[num_users] float32: one over that, 0 for 0."""
-  deviation = user_deviation(user_vectors, item_vectors)
-  return np.where(deviation > 1e-9, 1 / np.maximum(deviation, 1e-9), 0).astype(np.float32)
+  return _inverse(user_deviation(user_vectors, item_vectors))
 
 
 class Mixed(ranking.DotProduct):
@@ -160,6 +192,12 @@ class Mixed(ranking.DotProduct):
     super().__init__(user_vectors, item_vectors)
     self.profile, self.weights, self.parts = profile, weights, parts
 
+  @functools.cached_property
+  def _table(self) -> Table:
+    if self.parts is not None and self.weights is self.parts[1].weights:
+      return self.parts[1].table
+    return quick(self.weights)
+
   def cut(self, num_users: int, num_items: int) -> 'Mixed':
     """The scores of the first users and items."""
     profile, weights = self.profile, self.weights
@@ -171,11 +209,11 @@ class Mixed(ranking.DotProduct):
     dense = super().tile(start, stop)
     if self.profile is None:
       return dense
-    weights = self.weights if (start, stop) == (0, self.num_items) else self.weights[:, start:stop]
+    table = self._table if (start, stop) == (0, self.num_items) else self._table[:, start:stop]
 
     def write(users, out):
       dense(users, out)
-      out += (self.profile[users] @ weights).toarray()
+      out += _dense(self.profile[users] @ table)
 
     return write
 
@@ -246,13 +284,17 @@ def evidence(user_vectors, item_vectors, recollection: Recollection, seen: csr.C
   def recalls(mixtures: Sequence[Mixture]) -> Dict[Mixture, float]:
     """Mean recall of mixtures with one half age."""
     remembers = any(mixture.memory for mixture in mixtures)
-    profile = recollection.profile(mixtures[0].half_age, asked) if remembers else None
+    profile = recollection.statistics.profile(mixtures[0].half_age)[asked] if remembers else None
     learns = any(mixture.graph for mixture in mixtures)
 
     def measure(start):
       part = slice(start, min(start + stretch, len(asked)))
       learned = graph[part] @ item_vectors.T if learns else np.float32(0)
-      remembered = (profile[part] @ recollection.weights).toarray() if remembers else None
+      remembered = None
+      if remembers:
+        # As `Recollection.profile` has it, but with one product instead of two.
+        product = profile[part] @ recollection.table
+        remembered = _dense(product) * row_scale(product)[:, None]
       taken = left_out.select(np.arange(part.start, part.stop))
       inside = taken.indices < num_items
       masked = taken.rows()[inside], taken.indices[inside]
