@@ -76,3 +76,13 @@ def test_the_command_of_a_published_search_names_no_place_of_this_machine():
            '--write=docs/results', '--data_dir=/home/me/data', '--config.model.l2=0.01', '--hide_categories']
   assert tune._command(words) == (  # pylint: disable=protected-access
       'graphsane tune --dataset=csv --interactions=log.csv.gz --kd=sgct --config.model.l2=0.01 --hide_categories')
+
+
+@pytest.mark.fault('mistake on the command line')
+@pytest.mark.parametrize('command', ['tune', 'reproduce'])
+def test_a_page_that_cannot_be_written_is_told_before_anything_is_trained(command, tmp_path):
+  (tmp_path / 'pages').write_text('a file')
+  done = _run(command, '--write=pages', *(['--what=main'] if command == 'reproduce' else []), cwd=tmp_path)
+  assert done.returncode == 2 and 'cannot create the folder pages' in done.stderr
+  assert len(done.stderr.strip().splitlines()) == 1
+  assert [path.name for path in tmp_path.iterdir()] == ['pages']

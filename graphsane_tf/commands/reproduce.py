@@ -5,7 +5,7 @@ import sys
 
 from absl import flags
 
-from graphsane_tf import cli
+from graphsane_tf import cli, files
 from graphsane_tf.data import flags as data_flags
 from graphsane_tf.errors import UserError
 
@@ -68,6 +68,9 @@ def main():
   if values.dry_run:
     log(grid.plan(cells, values.jobs))
     return
+  if values.write:
+    # Before a grid of hours, not after it.
+    files.make_directory(values.write)
   failed = {}
   if not values.tables_only:
     places = None

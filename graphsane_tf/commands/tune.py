@@ -42,6 +42,9 @@ def _command(words) -> str:
 def main():
   if importlib.util.find_spec('optuna') is None:
     raise UserError("graphsane tune needs Optuna: pip install 'graphsane_tf[tune]'.")
+  if flags.FLAGS.write:
+    # Before a search of hours, not after it.
+    files.make_directory(flags.FLAGS.write)
   config, data = cli.config_from_flags(), data_flags.from_flags()
   cli.load_tensorflow_quietly(flags.FLAGS.strategy)
   from graphsane_tf.data import prepare  # pylint: disable=g-import-not-at-top
