@@ -13,7 +13,7 @@ from graphsane_tf.runs.soak import METHODS, METRICS
 
 # What ours may not fall behind.
 _RIVALS = ('never', 'popularity', 'ease')
-_COLOURS = dict(zip(METHODS, ('#0072b2', '#555555', '#e69f00', '#009e73', '#cc79a7', '#d55e00')))
+_COLOURS = dict(zip(METHODS, ('#0072b2', '#555555', '#e69f00', '#009e73', '#cc79a7', '#7f3c8d')))
 
 
 def _values(days: Dict[str, Any], name: str) -> Dict[int, float]:
@@ -110,13 +110,13 @@ def plot(figures: Dict[str, Dict[str, Any]], path) -> pathlib.Path:
       values = _values(figures.get(method, {}), metric)
       if values:
         axis.plot(list(values), list(values.values()), '.-' if method == 'ours' else '-', color=_COLOURS[method],
-                  linewidth=2. if method == 'ours' else 1.1, label=name)
+                  linewidth=2. if method == 'ours' else 1.1, zorder=3 if method == 'ours' else 2, label=name)
     axis.set(ylabel=f'{metric} of the next day')
     axis.grid(color='#dddddd', linewidth=.6)
   refused = [int(day) for day, entry in figures.get('ours', {}).items() if entry.get('decision') == 'refused']
   recall = _values(figures.get('ours', {}), METRICS[0])
   axes[0].plot([day for day in refused if day in recall], [recall[day] for day in refused if day in recall], 'x',
-               color='black', label='refused')
+               color='black', zorder=4, label='refused')
   axes[0].legend(fontsize=8, frameon=False, ncols=3)
   for method in ('ours', 'ease', 'retrained', 'finetuned'):
     costs = {day: value / 60 for day, value in _values(figures.get(method, {}), 'seconds').items() if day and value}
@@ -127,7 +127,7 @@ def plot(figures: Dict[str, Dict[str, Any]], path) -> pathlib.Path:
   drawn, small = io.BytesIO(), io.BytesIO()
   canvas.savefig(drawn, format='png', dpi=100)
   # Few colours make a third of the size.
-  image.open(drawn).convert('RGB').quantize(32).save(small, 'png', optimize=True)
+  image.open(drawn).convert('RGB').quantize(48).save(small, 'png', optimize=True)
   path = pathlib.Path(path)
   files.write_bytes(path, small.getvalue())
   return path
