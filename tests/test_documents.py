@@ -22,7 +22,9 @@ from tests import documents, store_files
 
 SMALL = ['--embedding_dim=8', '--batch_size=512', '--base_epochs=1', '--epochs=1']
 SUBSTITUTES = {'--trials=30': '--trials=2', '--seeds=3': '--seeds=1', '--updates=30': '--updates=2',
-               '--what=main': '--what=ablation'}
+               '--what=main': '--what=ablation', '--updates=23': '--updates=2', '--history=420d': '--history=60d',
+               '--min_user_interactions=20': '--min_user_interactions=5',
+               '--min_item_interactions=50': '--min_item_interactions=5'}
 # Commands that train, or start what trains.
 TRAINS = ('run', 'init', 'tune', 'soak')
 # Flags of programs that are not ours, and of the benchmark's own parser.
@@ -111,7 +113,8 @@ def _write_world(folder):
   rows['timestamp'] = 1_500_000_000 + np.linspace(0, 100 * 86400, len(rows)).astype(int)
   rows.rename(columns={'user': 'customer', 'item': 'product', 'timestamp': 'when'}).to_csv(
       folder / 'log.csv.gz', index=False)
-  rows.to_csv(folder / 'tafeng.csv.gz', index=False)
+  for name in ('tafeng', 'gowalla'):
+    rows.to_csv(folder / f'{name}.csv.gz', index=False)
   rows[:9000].to_parquet(folder / 'history.parquet', index=False)
   rows[9000:10000].to_csv(folder / 'today.csv', index=False)
   raw = folder / 'data' / 'taobao14'
