@@ -38,10 +38,11 @@ class Mixture:
   half_age: float = 0.
 
   def words(self) -> str:
-    """'4 graph + 1 memory (half age 0.1) + 0.5 recent popularity'."""
+    """'4 graph + 1 memory (half age 0.1) + 0.5 recent popularity'; says so if the graph model counts nothing."""
     age = f' (half age {self.half_age:g})' if self.half_age else ''
     parts = {'graph': self.graph, f'memory{age}': self.memory, 'recent popularity': self.recent}
-    return ' + '.join(f'{weight:g} {name}' for name, weight in parts.items() if weight)
+    silent = '' if self.graph else '; the graph model counts nothing'
+    return ' + '.join(f'{weight:g} {name}' for name, weight in parts.items() if weight) + silent
 
 
 GRAPH_ALONE, MEMORY_ALONE = Mixture(1., 0.), Mixture(0., 1.)

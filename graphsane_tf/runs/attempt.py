@@ -266,19 +266,22 @@ class Attempt:
   def _unjudged(self):
     """The manifest of a day with too few rows to hold any out."""
     parent, train = self._parent, self._config.train
+    # What was right yesterday stays, also how it is mixed: nothing has shown anything else.
+    alone = parent is not None and parent.get('move') in gate.ALONE
     if parent is None:
-      epochs = train.base_epochs
+      epochs, words = train.base_epochs, 'all epochs'
     else:
-      epochs = parent['trained']['epochs'] if parent['update'] else train.min_epochs
+      epochs, words = parent['trained']['epochs'], 'as many epochs as before'
+      if not parent['update']:
+        epochs, words = 0 if alone else train.min_epochs, 'as few epochs as an update has'
       if self._publish:
         epochs = (epochs or train.min_epochs) if self._publish == 'trained' else 0
     moved = 'trained' if epochs else 'graph_only'
     if not epochs:
-      # What was right yesterday, or was asked for.
-      moved = self._publish or (parent['move'] if parent.get('move') in gate.ALONE else moved)
+      moved = self._publish or (parent['move'] if parent and alone else moved)
+      words = 'no training'
     rows = self._stop - self._first
-    reason = (f'{rows:,} rows are too few to hold any out: not judged, and '
-              f'{"as many epochs as before" if parent else "all epochs"} ({epochs}).')
+    reason = f'{rows:,} rows are too few to hold any out: not judged, and {words}{f" ({epochs})" if epochs else ""}.'
     self._say(reason)
     verdict = {'decision': 'unjudged', 'chosen': moved, 'reason': reason, 'metric': gate.SELECTION_METRIC,
                'margin': self._margin, 'options': {}, 'users': 0, 'difference': None}
@@ -297,11 +300,24 @@ class Attempt:
         'trained': {'epochs': epochs, 'epochs_from': epochs_from, 'rows': [self._first, self._stop]},
         'measured': measured, 'gate': verdict, 'mixing': [scoring_lib.to_json(one) for one in self._evidences]}
 
+  def _mix_as_before(self, scoring: Scoring) -> None:
+    """How the parent mixes stays, where nothing has shown anything else."""
+    served = self._parent and self._parent.get('mixture')
+    if not served or scoring.mixture is None:
+      return
+    mixture = mixing.Mixture(**served)
+    if self._parent['move'] in gate.ALONE:
+      # It holds nothing about the graph model, should that be trained.
+      mixture = dataclasses.replace(scoring.mixture, half_age=mixture.half_age)
+    scoring.mixture = mixture
+
   def _final(self, previous, manifest) -> Tuple[BlockContext, Model, Scoring]:
     """The model that is served: the same move, with all rows."""
     context = self._store.context(self._kept, self._block(self._stop))
     epochs = manifest['trained']['epochs']
     scoring = self._scoring(context, self._weights)
+    if manifest['gate']['decision'] == 'unjudged':
+      self._mix_as_before(scoring)
     if not epochs:
       return context, _moved(self._config, context, previous[0]), scoring
     self._say(f'training on all {self._stop - self._first:,} rows for {epochs} epochs')

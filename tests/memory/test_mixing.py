@@ -174,6 +174,7 @@ def test_evidence_goes_to_json_and_back():
   assert scoring.from_json(json.loads(json.dumps(scoring.to_json(evidence)))) == evidence
   assert mixing.Mixture(1., 0., .5).words() == '1 graph + 0.5 recent popularity'
   assert mixing.Mixture(4., 1., 0., .1).words() == '4 graph + 1 memory (half age 0.1)'
+  assert mixing.Mixture(0., 1., 0., .1).words() == '1 memory (half age 0.1); the graph model counts nothing'
 
 
 @pytest.mark.parametrize('name', list(memory.REGISTRY))

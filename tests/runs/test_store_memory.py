@@ -2,6 +2,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from graphsane_tf.evaluation import ranking
@@ -126,3 +127,24 @@ def test_an_update_knows_how_yesterdays_version_mixes(tmp_path, monkeypatch):
   updating.update(store, days['monday'], say=QUIET)
   assert before and set(before) == {served}
   assert served != mixing.default(True, served.half_age)
+
+
+@pytest.mark.parametrize('move', ['trained', 'memory'])
+def test_a_small_day_after_the_history_mixes_as_the_history_did(tmp_path, monkeypatch, move):
+  days = store_files.write_days(tmp_path)
+  path = tmp_path / 'shop'
+  decide = gate.decide
+  monkeypatch.setattr(gate, 'decide', lambda *values: {**decide(*values), 'chosen': move})
+  updating.create(path, days['history'], store_files.config(memory='ease', train__min_epochs=1), say=QUIET)
+  store = stores.Store(path)
+  base = store.manifest()
+  assert base['move'] == move and base['mixture'] != dataclasses.asdict(mixing.default(True, .1))
+  outcome = updating.update(store, days['tuesday'], say=QUIET)
+  small = outcome.manifest
+  assert small['gate']['decision'] == 'unjudged'
+  assert (small['move'], small['mixture']) == (base['move'], base['mixture'])
+  # `init` has trained two epochs; an update has one at least, and none where the graph model counts nothing.
+  epochs, words = (0, 'no training.') if move == 'memory' else (1, 'as few epochs as an update has (1).')
+  assert small['trained']['epochs'] == epochs and small['gate']['reason'].endswith(f'not judged, and {words}')
+  scorer, other = store.scorer(), store.scorer(1)
+  assert (scorer.user_vectors.any(), other.user_vectors.any()) == (move == 'trained',) * 2
