@@ -302,11 +302,11 @@ class Attempt:
 
   def _mix_as_before(self, scoring: Scoring) -> None:
     """How the parent mixes stays, where nothing has shown anything else."""
-    served = self._parent and self._parent.get('mixture')
-    if not served or scoring.mixture is None:
+    parent = self._parent or {}
+    if not parent.get('mixture') or scoring.mixture is None:
       return
-    mixture = mixing.Mixture(**served)
-    if self._parent['move'] in gate.ALONE:
+    mixture = mixing.Mixture(**parent['mixture'])
+    if parent['move'] in gate.ALONE:
       # It holds nothing about the graph model, should that be trained.
       mixture = dataclasses.replace(scoring.mixture, half_age=mixture.half_age)
     scoring.mixture = mixture

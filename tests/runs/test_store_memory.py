@@ -146,5 +146,4 @@ def test_a_small_day_after_the_history_mixes_as_the_history_did(tmp_path, monkey
   # `init` has trained two epochs; an update has one at least, and none where the graph model counts nothing.
   epochs, words = (0, 'no training.') if move == 'memory' else (1, 'as few epochs as an update has (1).')
   assert small['trained']['epochs'] == epochs and small['gate']['reason'].endswith(f'not judged, and {words}')
-  scorer, other = store.scorer(), store.scorer(1)
-  assert (scorer.user_vectors.any(), other.user_vectors.any()) == (move == 'trained',) * 2
+  assert store.scorer().user_vectors.any() == store.scorer(1).user_vectors.any()
