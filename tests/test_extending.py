@@ -35,7 +35,10 @@ def _loaded(plugins):
 @pytest.fixture(name='run')
 def _run(forked):
   """Runs a command as an installed package would."""
-  return lambda words, folder: forked.run({'graphsane': 'graphsane_tf'}.get(words[0], words[0]), *words[1:], cwd=folder)
+  def _command(words, folder):
+    words = words[2:] if words[:2] == ['python', '-m'] else words
+    return forked.run({'graphsane': 'graphsane_tf'}.get(words[0], words[0]), *words[1:], cwd=folder)
+  return _command
 
 
 def test_every_kind_has_a_file(loaded):

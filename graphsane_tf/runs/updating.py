@@ -109,6 +109,7 @@ def update(store: Store, interactions=None, *, forget_users: Sequence[str] = (),
     log, arrival = growing.append(kept.interactions, tables, str(interactions), store.settings.min_rating,
                                   (forget_users, forget_items))
     if arrival.rows:
+      _check_times(kept.interactions.time, log.time[len(kept.interactions):], interactions)
       kept = _with_part(kept, log, arrival, interactions, files.sha256(interactions))
       kept.write(store.path / 'log')
       store.tidy()
@@ -156,12 +157,21 @@ def _ignored(part: Dict[str, Any]) -> str:
   return ', '.join(f'{part[name]:,} {word}' for name, word in words.items() if part.get(name))
 
 
-def _warn(kept: growing.KeptLog, say: Say) -> None:
-  """Says what may have gone wrong with the newest part.
+def _check_times(before: np.ndarray, new: np.ndarray, path) -> None:
+  """Refuses rows of the future: they were misread, and would stand before every later day, whose rows were late then.
 
-  Times that have not come yet were misread, and would stand before every later day. Ids that are written in another
-  way than before are strangers.
+  Not where the log has such rows already: then it is no log of this world.
   """
+  now = time.time() + _A_DAY
+  late = new > now
+  if late.any() and not (before > now).any():
+    raise UserError(f'{path}: {late.sum():,} rows are later than today by the clock of this machine, the last of '
+                    f'{np.datetime64(int(new.max()), "s")}: correct or remove them (is it the right column, in the '
+                    'right unit?).')
+
+
+def _warn(kept: growing.KeptLog, say: Say) -> None:
+  """Says what may have gone wrong with the newest part: ids that are written in another way than before, and times."""
   part, log = kept.parts[-1], kept.interactions
   for what, ids in (('users', log.user_ids), ('items', log.item_ids)):
     sentence = spelling.warning(what, ids, len(ids) - part[what])

@@ -216,6 +216,10 @@ def make_app(service: Service, token: Optional[bytes] = None, page: Optional[Cal
   @app.get('/recommend')
   async def recommend_one(request: fastapi.Request):
     query = request.query_params
+    unknown = sorted(set(query) - {'user', 'items', 'k', 'exclude', 'allow'})
+    if unknown or ('user' in query) == ('items' in query):
+      raise BadRequest("give either 'user' or 'items', and 'k', 'exclude' and 'allow' if wanted"
+                       + (f'; there is no {unknown[0]!r}.' if unknown else '.'))
     asked: Dict[str, Any] = {key: query.getlist(key) for key in ('exclude', 'allow', 'items') if key in query}
     if 'user' in query:
       asked['users'] = [query['user']]

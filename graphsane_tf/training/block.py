@@ -162,6 +162,10 @@ class BlockTrainer:
         self._store.save_state({**state, 'failed': str(error)})
         raise
       on_epoch(state['records'][-1])
+    if validate and state['best_epoch']:
+      waited = f'; no better one in {state["wait"]} more' if state['wait'] else ''
+      self._log(f'block {self.context.index} keeps epoch {state["best_epoch"]} (*), the best on validation rows'
+                f'{waited}')
     if not state['best_epoch']:
       self._log(f'block {self.context.index}: no epoch of training was better than none, so today only graph and '
                 'memory have moved.')

@@ -5,7 +5,7 @@
 # changed their interests, when, and from what to what. It keeps the model up to date block by block
 # with distillation (SGCT) and a personalised negative reservoir (SANE), and then looks inside.
 #
-# It needs no download and no GPU, and takes about a minute.
+# It needs no download and no GPU, and takes a minute or two.
 
 # %% [markdown] import-note
 # `graphsane_tf` comes before `tensorflow`: importing it selects the legacy Keras that TensorFlow

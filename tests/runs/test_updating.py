@@ -110,14 +110,22 @@ def test_what_a_store_cannot_be_made_of_is_one_sentence(days, tmp_path):
     updating.create(tmp_path / 'new', days['history'], store_files.config(peer='ease'), say=QUIET)
 
 
-def test_rows_of_the_future_are_warned_about(shop, days, tmp_path):
+@pytest.mark.fault('rows of the future')
+def test_rows_of_the_future_are_refused_unless_the_log_is_of_the_future(shop, days, tmp_path):
   monday = pd.read_csv(days['monday'])
   monday.loc[monday.index[-7:], 'timestamp'] = 2 ** 33
   monday.to_csv(tmp_path / 'monday.csv', index=False)
+  with pytest.raises(UserError, match='monday.csv: 7 rows are later than today .* the last of 2242-'):
+    updating.update(shop, tmp_path / 'monday.csv', say=QUIET)
+  assert len(shop.log().interactions) == 6000 and shop.versions.numbers() == [1]
+  history = pd.read_csv(days['history'])
+  history.loc[history.index[-5:], 'timestamp'] = 2 ** 33
+  history.to_csv(tmp_path / 'history.csv', index=False)
   lines = []
   with pytest.raises(Stop):
-    updating.update(shop, tmp_path / 'monday.csv', say=lambda line: (lines.append(line), stopping('warning')(line)))
-  assert lines[-1].startswith('warning: 7 rows are later than today by the clock of this machine, the last of 2242-')
+    updating.create(tmp_path / 'future', tmp_path / 'history.csv', store_files.config(),
+                    say=lambda line: (lines.append(line), stopping('warning')(line)))
+  assert lines[-1].startswith('warning: 5 rows are later than today by the clock of this machine, the last of 2242-')
 
 
 def test_ids_in_another_spelling_are_warned_about(shop, days, tmp_path):

@@ -182,6 +182,16 @@ def test_recommend_in_plain_json(client):
 
 
 @pytest.mark.fault('request that cannot be answered')
+@pytest.mark.parametrize('query, words', [
+    ('usr=u0', "give either 'user' or 'items', and 'k', 'exclude' and 'allow' if wanted; there is no 'usr'."),
+    ('k=3', "give either 'user' or 'items'"), ('user=u0&items=i1', "give either 'user' or 'items'"),
+    ('user=u0&k=few', "'k' must be a whole number.")])
+def test_a_mistaken_address_is_told(client, query, words):
+  code, answer, _ = client.ask('GET', f'/recommend?{query}')
+  assert code == 400 and answer['error'].startswith(words)
+
+
+@pytest.mark.fault('request that cannot be answered')
 @pytest.mark.parametrize('path, body, code, words', [
     ('/v1/models/shop:predict', '{', 400, 'not JSON'), ('/v1/models/shop:predict', '[' * 15_000, 400, 'not JSON'),
     ('/v1/models/shop:predict', '[]', 400, 'not a JSON object'), ('/v1/models/shop:predict', '{}', 400, 'instances'),

@@ -50,7 +50,7 @@ class Columns:
       if ours not in result and (asked or ours not in _OPTIONAL):
         raise UserError(f'{path} has no column {asked or ours} (found: '
                         f'{text.shown(", ".join(found), 200)}); name the right one with '
-                        f'--{ours}_column, or rename it if a store reads the file.')
+                        f'--{ours}_column, or, for an update of a store, rename it in the file.')
     users: Dict[str, str] = {}
     for ours, name in result.items():
       if found.count(name) > 1:
