@@ -54,6 +54,7 @@ class Suite:
         'rebuild': on(all_three, scoring.rebuild_section),
         'evaluation': on(all_three, scoring.evaluation_section),
         'block': blocks,
+        'update': [] if quick else [lambda: training.update_section(make('gowalla'), epochs=8)],
         'tracing': [lambda: training.tracing_section(drift.generate(), repeats)],
         # A start takes seconds, and another to prepare the log.
         'startup': [lambda: processes.startup_section(make('gowalla'), 1 if quick else repeats)],

@@ -4,13 +4,13 @@ import pathlib
 import re
 import tempfile
 import time
-from typing import Iterator, Optional
+from typing import Any, Dict, Iterator, Optional
 
 import numpy as np
 import tensorflow as tf
 
 from graphsane_benchmark import bare, plain
-from graphsane_benchmark.figures import Figure, compare, of_rounds
+from graphsane_benchmark.figures import Figure, compare, of_rounds, seconds
 from graphsane_tf import negatives, traced
 from graphsane_tf.blocks.stream import BlockStream
 from graphsane_tf.config import default_config, resolved
@@ -20,6 +20,13 @@ from graphsane_tf.runs import incremental
 from graphsane_tf.training import assembly
 from graphsane_tf.training.block import (
     BlockTrainer, Model, fresh_state, new_model)
+
+
+# Changes of `config_of`: the default's distiller and reservoir, and what `--recipe=strong` is.
+_RECIPES: Dict[str, Dict[str, Any]] = {
+    'SGCT + SANE': {}, 'LightGCN, softmax and memory': {
+        'backbone': 'lightgcn', 'kd': 'none', 'sampler': 'uniform', 'train__loss': 'softmax',
+        'model__embedding_dim': 64, 'model__l2': .001, 'memory': 'ease'}}
 
 
 def config_of(**changes):
@@ -182,14 +189,35 @@ def _beyond_steps(log: Interactions, config, folder) -> float:
   return float(np.mean(seconds[2:]))
 
 
+def _always(epochs: int) -> Dict[str, int]:
+  """Changes with which every block is trained for so many epochs."""
+  return {f'train__{name}': epochs for name in ('base_epochs', 'base_min_epochs', 'epochs', 'min_epochs', 'patience')}
+
+
+def update_section(log: Interactions, epochs: int, **changes) -> Iterator[Figure]:
+  """A whole incremental block of a run, memory, mixture, validation and test included, against full retraining."""
+  common = {'section': 'update', 'shape': log.name}
+  taken: Dict[str, float] = {}
+  for name, recipe in _RECIPES.items():
+    spent = []
+    for retrained in (False, True):
+      alone = {'full_retrain': True, 'kd': 'none', 'sampler': 'uniform'} if retrained else {}
+      settings = {**_always(epochs), **recipe, **changes, **alone}
+      with tempfile.TemporaryDirectory() as folder:
+        run = incremental.IncrementalRun(config_of(**settings), log, folder, log=lambda line: None, exports=False)
+        run.run([0])
+        spent.append(seconds(lambda: run.run([1])))  # pylint: disable=cell-var-from-loop
+    taken[name] = spent[0]
+    yield of_rounds([tuple(spent)], name=f'update against its own retraining, {name}', target=('<=', .2),
+                    note=f'block 1, {epochs} epochs each, with its validation and tests, without its export', **common)
+  ours, other = (taken[name] for name in reversed(_RECIPES))
+  yield of_rounds([(ours, other)], name='update of the strong recipe against SGCT + SANE', target=('<=', 1.3), **common)
+
+
 def tracing_section(log: Interactions, repeats: int, **changes) -> Iterator[Figure]:
   """What a small block of a run costs beyond its steps, with traces shared by all blocks and without."""
-  recipes = {'SGCT + SANE': {}, 'LightGCN, softmax and memory': {
-      'backbone': 'lightgcn', 'kd': 'none', 'sampler': 'uniform', 'train__loss': 'softmax', 'model__embedding_dim': 64,
-      'memory': 'ease'}}
-  epochs = {f'train__{name}': 2 for name in ('base_epochs', 'base_min_epochs', 'epochs', 'min_epochs')}
-  for name, recipe in recipes.items():
-    config = config_of(**epochs, **recipe, **changes)
+  for name, recipe in _RECIPES.items():
+    config = config_of(**{**_always(2), **recipe, **changes})
     rounds = []
     for _ in range(repeats):
       with tempfile.TemporaryDirectory() as folder:

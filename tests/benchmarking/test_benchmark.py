@@ -168,6 +168,14 @@ def test_block_section(log):
 
 
 @pytest.mark.slow
+def test_update_section(log):
+  small = {'model__embedding_dim': 4, 'train__batch_size': 64}
+  paper, strong, both = training.update_section(log, 1, **small)
+  assert (paper.target, strong.target, both.target) == (('<=', .2), ('<=', .2), ('<=', 1.3))
+  assert both.ratio == pytest.approx(strong.ours / paper.ours) and 'block 1, 1 epochs' in strong.note
+
+
+@pytest.mark.slow
 def test_tracing_section(log):
   small = {'model__embedding_dim': 4, 'train__batch_size': 64}
   for figure in training.tracing_section(log, 1, **small):
