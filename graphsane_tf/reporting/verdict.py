@@ -3,6 +3,8 @@ import pathlib
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+import numpy as np
+
 from graphsane_tf.reporting import outputs, pages
 from graphsane_tf.reporting.tables import methods, peers
 
@@ -138,10 +140,19 @@ def contents(folder) -> str:
   return '\n'.join(f'- {what}: {", ".join(links)}' for what, links in kinds.items())
 
 
+def overall(folder) -> str:
+  """A sentence: the mean over logs of ours over the best simple model, as a factor."""
+  gains = [row[2] for row in against_peers(folder)['cells']]
+  if not gains:
+    return ''
+  mean = 100 * (np.exp(np.log1p(np.array(gains) / 100).mean()) - 1)
+  return f'Over these {len(gains)} logs ours is {mean:+.1f} % over the best simple model, in the geometric mean.'
+
+
 def update(folder, page, readme) -> None:
   """Writes what the tables of a folder say into the marked places of a page and of the README."""
   def text(table):
     return outputs.markdown(table, '').split('\n', 2)[2]
-  pages.fill(page, 'verdict', f'{text(against_peers(folder))}\n{text(claims(folder))}')
+  pages.fill(page, 'verdict', f'{text(against_peers(folder))}\n{overall(folder)}\n\n{text(claims(folder))}')
   pages.fill(page, 'tables', contents(folder))
   pages.fill(readme, 'results', text(short(folder)))

@@ -88,6 +88,15 @@ def test_ours_against_the_best_simple_model(folder):
   np.testing.assert_allclose([float(word) for word in line['gain 95 %'].split(' to ')], [span.low, span.high], atol=.2)
 
 
+def test_logs_count_alike_in_the_mean_over_them(monkeypatch):
+  monkeypatch.setattr(verdict, 'against_peers', lambda folder: {'cells': [['a', 'ahead', 100.], ['b', 'behind', -50.],
+                                                                          ['c', 'open', 33.1]]})
+  # The third root of 2 * 0.5 * 1.331.
+  assert verdict.overall('') == 'Over these 3 logs ours is +10.0 % over the best simple model, in the geometric mean.'
+  monkeypatch.setattr(verdict, 'against_peers', lambda folder: {'cells': []})
+  assert verdict.overall('') == ''
+
+
 def test_claims_are_answered_by_interval_and_test(folder, tmp_path):
   cells = {row[0]: row[1:] for row in verdict.claims(folder[0])['cells']}
   assert cells['SANE improves SGCT'] == ['+10.0 (10.0 to 10.0) **yes**']
