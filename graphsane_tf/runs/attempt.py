@@ -306,7 +306,7 @@ class Attempt:
     if not parent.get('mixture') or scoring.mixture is None:
       return
     mixture = mixing.Mixture(**parent['mixture'])
-    if parent['move'] in gate.ALONE:
+    if parent.get('move') in gate.ALONE:
       # It holds nothing about the graph model, should that be trained.
       mixture = dataclasses.replace(scoring.mixture, half_age=mixture.half_age)
     scoring.mixture = mixture
