@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from graphsane_tf import memory
 from graphsane_tf.evaluation import ranking
@@ -193,3 +194,26 @@ def test_what_must_hold_for_every_memory(name):
     assert np.isfinite(scores_of(scorer)).all()
     ids, _ = ranking.top_k(scorer, np.arange(3), csr.from_pairs(np.zeros(0, int), np.zeros(0, int), 40, 1), 5)
     assert (ids[:, 0] >= 0).all()
+
+
+@pytest.mark.parametrize('share, kind', [(.01, scipy.sparse.csr_matrix), (.2, np.ndarray)])
+def test_few_weights_stay_sparse_and_score_as_many_do(share, kind):
+  rng = np.random.default_rng(4)
+  full = np.where(rng.random((100, 100)) < share, rng.standard_normal((100, 100)), 0.).astype(np.float32)
+  taken = (rng.random((30, 100)) < .1).astype(np.float32)
+  taken[7] = 0.
+  weights, profile = scipy.sparse.csr_matrix(full), scipy.sparse.csr_matrix(taken)
+  table = mixing.quick(weights)
+  assert isinstance(table, kind)
+  scores = taken.astype(np.float64) @ full
+  deviation = scores.std(axis=1)
+  expected = np.array([1 / one if one > 1e-9 else 0. for one in deviation])
+  assert expected[7] == 0. and (expected > 0).sum() > 10
+  np.testing.assert_allclose(mixing.row_scale(profile @ table), expected, rtol=1e-4)
+  # A scorer adds them to its dot products, in tiles, too.
+  users, items = (rng.standard_normal((number, 3)).astype(np.float32) for number in (30, 100))
+  scorer = mixing.Mixed(users, items, profile, weights)
+  for start, stop in ((0, 100), (40, 90)):
+    out = np.empty((4, stop - start), np.float32)
+    scorer.tile(start, stop)(np.array([3, 7, 8, 20]), out)
+    np.testing.assert_allclose(out, (users @ items.T + scores)[[3, 7, 8, 20], start:stop], atol=1e-4)
