@@ -101,6 +101,10 @@ def update(store: Store, interactions=None, *, forget_users: Sequence[str] = (),
   with store.held():
     current = store.manifest()['number']
     tables = store.read_rows(interactions, say) if interactions is not None else []
+    # Before anybody is forgotten: what is refused changes nothing.
+    before = store.log().interactions.time if tables else np.zeros(0)
+    for table in tables:
+      _check_times(before, table['timestamp'].to_numpy(), interactions)
     sentence = ''
     if len(forget_users) or len(forget_items):
       sentence = forgetting.forget(store, forget_users, forget_items, say)
@@ -109,7 +113,6 @@ def update(store: Store, interactions=None, *, forget_users: Sequence[str] = (),
     log, arrival = growing.append(kept.interactions, tables, str(interactions), store.settings.min_rating,
                                   (forget_users, forget_items))
     if arrival.rows:
-      _check_times(kept.interactions.time, log.time[len(kept.interactions):], interactions)
       kept = _with_part(kept, log, arrival, interactions, files.sha256(interactions))
       kept.write(store.path / 'log')
       store.tidy()
